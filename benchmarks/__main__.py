@@ -3,8 +3,8 @@
 The first column is this checkout, or with `--momus` the command `momus` of an environment into which a wheel was
 installed (`make bench`). Then the peer `pure` is this checkout; it makes no row bold.
 
-In each round every scenario runs against momus and all peers in turn, each started anew, because the speed of a machine
-drifts, and the load generator has its cores too. The table shows medians of the rounds, and behind each peer's the
+In each round every scenario runs against momus and all peers in turn, started again each time: the speed of a machine
+drifts, and the load generator has its cores too. The table shows medians of the rounds, and after each peer's the
 ratio of the two medians that are shown: above 1, momus is faster, or smaller. Rows in which a peer is ahead are bold.
 
 Apache Kafka runs each scenario once before it counts, for its compiler. A dash: the peer cannot do it, or its answers
@@ -127,7 +127,7 @@ def cells(figures: dict[str, list[float]], unit: str) -> tuple[list[str], bool]:
     figures  of momus and the peers, a figure a round.
     """
     ours = statistics.median(figures["momus"])
-    found, behind = [f"{ours:,.0f}{unit}"], False
+    found, is_slower = [f"{ours:,.0f}{unit}"], False
     for name, each in figures.items():
         if name == "momus":
             continue
@@ -138,15 +138,15 @@ def cells(figures: dict[str, list[float]], unit: str) -> tuple[list[str], bool]:
         ratio = theirs / ours if unit in LESS_IS_BETTER else ours / theirs
         shown = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
         is_behind = float(shown) < 1
-        behind |= is_behind and name not in OURS
+        is_slower |= is_behind and name not in OURS
         found.append(f"{theirs:,.0f}{unit} ({f'**{shown}**' if is_behind and name not in OURS else shown})")
-    return found, behind
+    return found, is_slower
 
 
 def row(name: str, figures: dict[str, list[float]], unit: str) -> str:
     """A line of the table."""
-    found, behind = cells(figures, unit)
-    return f"| {f'**{name}**' if behind else name} | {' | '.join(found)} |"
+    found, is_slower = cells(figures, unit)
+    return f"| {f'**{name}**' if is_slower else name} | {' | '.join(found)} |"
 
 
 def version(program: str) -> str:

@@ -29,7 +29,7 @@ MARK = 0x1F2E3D4C
 
 
 class Template:
-    """One group's commit as bytes, and where its committed offsets and times lie."""
+    """One group's commit as bytes, and where its committed offsets and times are."""
 
     def __init__(self, group: str, batch: int) -> None:
         key, value = codec(OffsetCommitKey, 0), codec(OffsetCommitValue, 3)

@@ -102,7 +102,7 @@ def archived(folder: Path, archive: Path) -> None:
 
 
 def sparked(path: Path, records: int, columns: Sequence[str]) -> Pass:
-    """A pass through Spark over logs or an archive, the best of three behind two that warm it up. No columns: all."""
+    """A pass through Spark over logs or an archive, the best of three after two that warm it up. No columns: all."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 

@@ -34,12 +34,12 @@ from typing import Any, NamedTuple
 from benchmarks.load_requests import COMMIT_V, FETCHOFF_V, PRODUCE_V, Requests
 from benchmarks.lone import Line
 from benchmarks.offsets import fill as fill_offsets
-from benchmarks.peers import API_VERSIONS, START_S, answers, free_port, momus_command, removed_behind
+from benchmarks.peers import API_VERSIONS, START_S, answers, free_port, momus_command, removed_after
 from momus.launch import use_packages
 
 use_packages()
 
-from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest  # noqa: E402  # behind use_packages
+from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest  # noqa: E402  # after use_packages
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData  # noqa: E402  # the same
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402  # the same
 from protocol.record_batch import build_batch  # noqa: E402  # the same
@@ -297,7 +297,7 @@ def main() -> None:
         parser.error(f"{', '.join(sorted(unknown))}: one of {', '.join(FILLS)}")
     print("| | filled in | start, first answer | memory | files | commit | filling | measuring | after the start |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    with removed_behind() as directories:
+    with removed_after() as directories:
         for what in options.what or FILLS:
             for times in TIMES:
                 if times <= options.most:

@@ -23,7 +23,7 @@ from momus.launch import use_packages
 
 use_packages()
 
-from momus.client.wire import Connection  # noqa: E402  # behind use_packages
+from momus.client.wire import Connection  # noqa: E402  # after use_packages
 from protocol.messages.cluster import MetadataRequest  # noqa: E402  # the same
 
 

@@ -4,7 +4,7 @@
 
 first start   a process, until it has answered a client's Metadata request
 fresh         nothing of the test before is left: momus makes a cluster in its process and removes it, librdkafka makes
-              another mock in its process; kfake and Apache Kafka are stopped and started anew, with new directories
+              another mock in its process; kfake and Apache Kafka are stopped and started again, with new directories
 memory        resident, of the process after its start; for momus also of each cluster more in it
 
 Apache Kafka (the version in tests/e2e/java/pom.xml, one KRaft node, started by java) stands for Testcontainers with

@@ -110,7 +110,7 @@ class Load:
         acked = [0] * self.o.conns
 
         def make(i: int) -> Any:
-            # what lies between the offsets never changes: a frame is one join
+            # what is between the offsets never changes: a frame is one join
             pieces = frame(self.requests.commit(f"{self.o.group}-{i}"), COMMIT_V).split(INT64.pack(MARK))
             head, pieces[0] = pieces[0][:8], pieces[0][12:]
             sent = 0

@@ -55,7 +55,7 @@ class Requests:
         )
 
     def fetched_offsets(self, reply: Any) -> list[int]:
-        """The offsets in a reply to it: the response, or its bytes behind the correlation id."""
+        """The offsets in a reply to it: the response, or its bytes after the correlation id."""
         if not isinstance(reply, OffsetFetchResponse):
             reply = parse(OffsetFetchRequest.API_KEY, self.offset_fetch_version, reply)
         topics = reply.groups[0].topics if reply.groups else reply.topics
@@ -67,7 +67,7 @@ class Requests:
         return ProduceRequest(acks=-1, timeout_ms=15000, topic_data=[data])
 
     def fetch(self, partition: int, offset: int) -> FetchRequest:
-        """What is behind an offset, or the wait for it."""
+        """A Fetch from an offset on, which waits where nothing is there yet."""
         wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
         topic = FetchTopic(topic=self.topic, partitions=[wanted])
         return FetchRequest(max_wait_ms=5000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic])

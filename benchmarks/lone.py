@@ -42,7 +42,7 @@ class Line:
         return parse(request.API_KEY, version, self.reply()[4:])
 
     def reply(self) -> bytes:
-        """The bytes of one response behind its size."""
+        """The bytes of one response after its size."""
         data = self.socket.recv(1 << 16)
         while len(data) < 4 or len(data) < 4 + SIZE.unpack_from(data)[0]:
             more = self.socket.recv(1 << 16)

@@ -86,8 +86,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def removed_behind() -> Iterator[list[Path]]:
-    """Takes the directories of all rows of a table, and removes them behind the last row.
+def removed_after() -> Iterator[list[Path]]:
+    """Takes the directories of all rows of a table, and removes them after the last row.
 
     For some minutes after many files were removed ext4 takes ten times as long to make one: removed between rows, each
     row measures what the one before has left.
@@ -106,7 +106,7 @@ def running(
 ) -> Iterator[Running]:
     """A broker by name, momus with settings of its own; stopped and its directory removed at the end.
 
-    kept     takes the directory instead of its removal; see removed_behind.
+    kept     takes the directory instead of its removal; see removed_after.
     """
     directory = Path(tempfile.mkdtemp(prefix=f"bench-{Path(name).name}-"))
     try:

@@ -41,7 +41,7 @@ class Reader:
     def __init__(self, line: Line) -> None:
         self.socket = line.socket
         self.offset = 0
-        self.left = -1  # bytes of its reply that have not come; -1: nobody knows how many those are
+        self.left = -1  # bytes of its reply that have not come; -1: how many is not known yet
         self.size = 0
 
     def read(self) -> int:

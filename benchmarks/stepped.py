@@ -2,7 +2,7 @@
 
 A step is one call that the event loop makes: bytes of a client, the end of a turn, a timer, a slice of upkeep. Counted
 is the processor time of the thread, because another process must not make a step long. Each step above SHORTEST_MS is a
-line of FILE: milliseconds, and which call it was; "gc 2: 60.1" behind it says that so many of these were a collection
+line of FILE: milliseconds, and which call it was; "gc 2: 60.1" after it says that so many of these were a collection
 of garbage, of which age.
 """
 

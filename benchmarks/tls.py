@@ -26,7 +26,7 @@ from momus.launch import use_packages
 
 use_packages()
 
-from protocol.codegen import codec  # noqa: E402  # behind use_packages
+from protocol.codegen import codec  # noqa: E402  # after use_packages
 from protocol.header import encode_request_header  # noqa: E402  # the same
 from protocol.messages.cluster import (  # noqa: E402  # the same
     FindCoordinatorRequest,

@@ -1,6 +1,6 @@
 """Transactions: `python -m benchmarks.transactions v1|v2 HOST:PORT [--conns 8] [--alone] [--seconds 3]`.
 
-A cycle is one transaction of one record and one offset, each request behind the reply to the one before:
+A cycle is one transaction of one record and one offset, each request after the reply to the one before:
 
 v1  AddPartitionsToTxn v3, Produce v9, AddOffsetsToTxn v3, TxnOffsetCommit v3, EndTxn v3
 v2  Produce v12, TxnOffsetCommit v5, EndTxn v5 (KIP-890); the epoch rises with each transaction
@@ -180,7 +180,7 @@ class Producer:
         return self.steps[self.at].make(self.producer, self.cycle, self.sequence)
 
     def took(self, reply: bytes) -> None:
-        """The reply to it, behind the correlation id."""
+        """The reply to it, after the correlation id."""
         response, code = self.steps[self.at].look(reply)
         if code and ErrorCode(code).retriable:
             self.again += 1

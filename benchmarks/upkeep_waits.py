@@ -31,7 +31,7 @@ from typing import Any
 
 from benchmarks.load_requests import PRODUCE_V, Requests
 from benchmarks.lone import Line
-from benchmarks.peers import removed_behind, running
+from benchmarks.peers import removed_after, running
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.record_batch import build_batch
 
@@ -139,10 +139,10 @@ def measured(
 
 
 def waits(rounds: int, seconds: float, flush: str) -> bool:
-    """Print the table. Answers whether the p99 with all upkeep stays within the limit, and all of it was at work."""
+    """Print the table. Returns whether the p99 with all upkeep stays within the limit, and all of it was at work."""
     print(f"\n| --flush {flush} | upkeep | p99 | of none's | commits/s | images, cleaned, retained |")
     print("|---|---|---|---|---|---|")
-    with removed_behind() as kept:
+    with removed_after() as kept:
         return _rows(rounds, seconds, flush, kept)
 
 

@@ -18,7 +18,7 @@ SIZE_AND_ID = struct.Struct(">ii")
 
 
 def frame(request: Any, version: int, correlation_id: int = 0) -> bytes:
-    """One request as it goes over the wire; its correlation id lies at byte 8."""
+    """One request as it goes over the wire; its correlation id is at byte 8."""
     body = codec(type(request), version).encode(request)
     tags = b"\x00" if version >= type(request).FLEXIBLE_SINCE else b""
     size = HEAD.size - 4 + len(CLIENT_ID) + len(tags) + len(body)

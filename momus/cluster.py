@@ -33,7 +33,7 @@ class Keeper:
         self._kept.append(cluster)
 
     def give(self, cluster: Cluster) -> None:
-        """Keep it no longer: somebody else verifies and closes it."""
+        """Stop keeping it: the caller verifies and closes it."""
         cluster.keeper = None
         self._kept.remove(cluster)
 
@@ -44,7 +44,7 @@ class Keeper:
         self._add(cluster, cluster.unverified())
 
     def forget_dead(self, control: Control) -> None:
-        """A process has ended by itself, which its tests were told: so have its clusters."""
+        """A process has ended by itself, which its tests have been told: so have its clusters."""
         for each in [each for each in self._kept if each.control.address == control.address]:
             self._kept.remove(each)
             each.is_open = False

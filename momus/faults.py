@@ -163,7 +163,7 @@ class Faults:
         return self.add(fault="throttle", bytes_per_second=bytes_per_second, **filters)
 
     def corrupt_reply(self, api: str | list[str], at: int | None = None, **filters: object) -> Fault:
-        """Change one byte of the reply: the one at this place behind the correlation id, else any."""
+        """Change one byte of the reply: the one at this place after the correlation id, else any."""
         return self.add(fault="corrupt_reply", api=api, at=at, **filters)
 
     def deliver_twice(self, api: str | list[str], **filters: object) -> Fault:

@@ -86,7 +86,7 @@ class ClusterHandle:
             raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
         if self.security is None:
             if user is not None:
-                raise ValueError(f"user={user!r}: nobody logs in to this cluster; make it with security=")
+                raise ValueError(f"user={user!r}: this cluster has no users; make it with security=")
             servers, protocol = _CLIENT_KEYS[client]
             return {servers: self.bootstrap_servers, protocol: "PLAINTEXT"}
         if self._client_files is None or self._client_files._control is not self.control:
@@ -171,7 +171,7 @@ class ClusterHandle:
     # ---- snapshots ----
 
     def snapshot(self, name: str | None = None) -> str:
-        """Keep the cluster as it is: what a restart would find, and how the clock is moved. Answers the name.
+        """Keep the cluster as it is: what a restart would find, and how the clock is moved. Returns the name.
 
         Errors: ControlError: there is one of this name already.
         """
@@ -179,7 +179,7 @@ class ClusterHandle:
         return str(made["name"])
 
     def restore(self, snapshot: str) -> None:
-        """Go back to a snapshot, on the same ports; connections are cut, faults and the journal begin anew.
+        """Go back to a snapshot, on the same ports; connections are cut, faults and the journal begin again.
 
         Errors: ControlError: there is none of this name.
         """
@@ -221,7 +221,7 @@ class ClusterHandle:
         headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
         timestamp_ms: int | None = None,
     ) -> list[int]:
-        """Append a record for each value to one partition, acks=all. Answers their offsets. Errors: ControlError."""
+        """Append a record for each value to one partition, acks=all. Returns their offsets. Errors: ControlError."""
         given = headers.items() if isinstance(headers, Mapping) else headers
         pairs = [[name, _to_json(value)] for name, value in given]
         record = {"key": _to_json(key), "partition": partition, "headers": pairs, "timestamp_ms": timestamp_ms}
@@ -275,7 +275,7 @@ class ClusterHandle:
     def wait_for_group(
         self, group: str, state: str = "stable", *, members: int | None = None, timeout: float = 10.0
     ) -> list[str]:
-        """Wait until a group has a state, and so many members. Answers the ids of its members.
+        """Wait until a group has a state, and so many members. Returns the ids of its members.
 
         state     "stable", "empty", "dead", "assigning", "reconciling", "preparing-rebalance", "completing-rebalance",
                   "not-ready".
@@ -306,7 +306,7 @@ class ClusterHandle:
         faults, journal = self._faults, self._journal
         if faults is not None and faults.control is control:
             faults.end(asked(lambda: list(faults.unmet()), is_up))
-        if journal is not None and journal.control is not control:  # nobody has looked at that of this process
+        if journal is not None and journal.control is not control:  # that of this process was not read yet
             from momus.journal import Journal  # there already
 
             journal = self._journal = Journal(control, control.prefix, journal)

@@ -89,7 +89,7 @@ class Journal:
         at_most: int | None = None,
         **filters: str | None,
     ) -> list[dict[str, Any]]:
-        """Check how often such a request came: exactly `times`, or within limits. Answers these, the newest 10,000.
+        """Check how often such a request came: exactly `times`, or within limits. Returns these, the newest 10,000.
 
         Without limits it is to have come once or more. With `times` or `at_most` it also fails where the journal cannot
         know that there were no more. A filter that is None is left out.
@@ -135,7 +135,7 @@ class Journal:
         for index, wanted in enumerate(self._expected):
             unknown = [GONE] if counted is None else _unknown(counted[index], wanted.filters)
             wanted.before += 0 if counted is None else counted[index]["fitting"]
-            wanted.past += [f"before the journal began anew: {sentence}" for sentence in unknown]
+            wanted.past += [f"before the journal began again: {sentence}" for sentence in unknown]
 
     def _check(self, wanted: _Wanted) -> list[dict[str, Any]]:
         """The requests, if there are as many as wanted. Errors: JournalError."""
@@ -150,7 +150,7 @@ class Journal:
         said = (
             f"{shown(filters)} came {count} times{' as far as is known' if is_within else ''}, expected {wanted.words}"
         )
-        earlier = [f"{wanted.before} of them before the journal began anew"] if wanted.before else []
+        earlier = [f"{wanted.before} of them before the journal began again"] if wanted.before else []
         if is_within:
             text = [said, *earlier, *unknown]
         elif count < low:

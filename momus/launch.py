@@ -1,13 +1,13 @@
-"""Where the broker's packages lie, and the program of the subprocess that runs it.
+"""Where the broker's packages are, and the program of the subprocess that runs it.
 
-In the repository `broker`, `protocol`, `storage` and `pipeline` are top-level; in the wheel they lie in
-`momus/_packages`, which is on nobody's sys.path. Only a process that is all ours (the command line, the
+In the repository `broker`, `protocol`, `storage` and `pipeline` are top-level; in the wheel they are in
+`momus/_packages`, which is on no sys.path. Only a process that is all ours (the command line, the
 broker's subprocess) puts them on its path.
 
-Run as a file, under `python -I`, with one argument: JSON of `paths` (put behind the interpreter's own) and
+Run as a file, under `python -I`, with one argument: JSON of `paths` (put after the interpreter's own) and
 `serve` (the arguments of broker.shell.server.serve). Isolated mode ignores PYTHONPATH, the user's site-packages and
 the working directory, so that whatever a project has lying about cannot change the broker; `paths` brings
-back the folders that dependencies may lie in.
+back the folders that dependencies may be in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Committing offsets only where nobody else has: "set to x if it is y now", for Python clients of any kind.
+"""Committing offsets only where no other client has: "set to x if it is y now", for Python clients of any kind.
 
     from momus.optimistic import NONE, OffsetConflict, commit_if
 
@@ -58,7 +58,7 @@ def commit_if(
     """Commit (offset, offset expected before) on some partitions, all of them or none.
 
     Durable: when it returns, at the broker's flush level.
-    Errors:  OffsetConflict; CommitError; OSError: nobody knows whether it was committed.
+    Errors:  OffsetConflict; CommitError; OSError: it is unknown whether it was committed.
     """
     host, _, port = bootstrap.split(",")[0].rpartition(":")
     deadline = time.monotonic() + timeout_s

@@ -124,7 +124,7 @@ class Acls:
         self._make("deny", user, operations, pattern, host, resource)
 
     def remove(self, user: str | None = None) -> int:
-        """Remove the ACLs of a user, or all. Answers how many."""
+        """Remove the ACLs of a user, or all. Returns how many."""
         query = "" if user is None else f"?principal={quote(_principal(user))}"
         answer: Any = self._control.ask("DELETE", self._path + query)
         removed: int = answer["removed"]
@@ -167,5 +167,5 @@ class Certificates:
         self._control.ask("POST", self._path, {"action": "issue", "name": name, "hosts": list(hosts)})
 
     def rotate(self, *, authority: bool = False) -> None:
-        """Make all anew; `authority`: by one whom clients of before do not trust. Errors: ControlError."""
+        """Make all certificates again; `authority`: by a new one that no client trusts yet. Errors: ControlError."""
         self._control.ask("POST", self._path, {"action": "rotate-authority" if authority else "rotate"})

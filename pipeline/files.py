@@ -23,7 +23,7 @@ def open_directory(path: str) -> tuple[fs.FileSystem, str]:
         try:
             found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(re.sub("^s3a://", "s3://", path))
         except (pa.ArrowInvalid, NotImplementedError, OSError) as error:
-            address = path.rpartition("@")[2].partition("?")[0]  # credentials stand before the @ or behind the ?
+            address = path.rpartition("@")[2].partition("?")[0]  # credentials stand before the @ or after the ?
             why = str(error).replace(path, address)
             hint = "; AWS_ENDPOINT_URL names a store that is not Amazon's" if isinstance(error, OSError) else ""
             raise PipelineError(f"pyarrow.fs cannot open the address {address}: {why}{hint}") from None

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Final
 
 if __name__ == "__main__":
-    # spark-submit puts this file's folder on sys.path; the packages lie one folder above, or came by --py-files.
+    # spark-submit puts this file's folder on sys.path; the packages are one folder above, or came by --py-files.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from pipeline.broker_address import is_broker
@@ -130,9 +130,7 @@ def one_line(error: Exception) -> str:
     found = re.search(r"(CorruptSegmentError|PipelineError): ([^\n]+)", text)
     if found:
         said = found[2].strip()
-        return (
-            said if found[1] == "PipelineError" else f"{said}. --skip-damaged goes on behind the damage, and lists it"
-        )
+        return said if found[1] == "PipelineError" else f"{said}. --skip-damaged goes on after the damage, and lists it"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     return f"{lines[0]} (-l debug shows all of it)"
 

@@ -30,7 +30,7 @@ INPUTS: Final = ("input", "ends", "checkpoint")  # options that name folders a j
 def check_output(args: argparse.Namespace) -> None:
     """Check --output before anything is written.
 
-    Errors:  PipelineError: it is, holds or lies within a folder that the job reads; it has content that is not an
+    Errors:  PipelineError: it is, holds or is within a folder that the job reads; it has content that is not an
              earlier result of this job, or is one and --overwrite is not given; the job writes nothing.
     """
     if args.output is None:
@@ -106,7 +106,7 @@ def _check_apart(output: str, path: str, option: str) -> None:
     if one[0] == other[0] and other[1].startswith(one[1].rstrip("/") + "/"):
         raise PipelineError(f"--output {output} holds --{option} {path}: name a folder beside it")
     if one[0] == other[0] and one[1].startswith(other[1].rstrip("/") + "/"):
-        raise PipelineError(f"--output {output} lies within --{option} {path}: name a folder outside")
+        raise PipelineError(f"--output {output} is within --{option} {path}: name a folder outside")
 
 
 def _place(path: str) -> tuple[str, str]:
@@ -136,7 +136,7 @@ def _check_folder(args: argparse.Namespace, files: fs.FileSystem, root: str, fou
             f"--output {output} holds a result of `{marker.get('job')}`, not of `{mine}`: name another folder"
         )
     if adds and args.overwrite:
-        raise PipelineError(f"--overwrite: `{mine}` adds to {output}; to begin anew, remove that folder")
+        raise PipelineError(f"--overwrite: `{mine}` adds to {output}; to begin again, remove that folder")
     if not adds and not args.overwrite:
         raise PipelineError(f"--output {output} holds an earlier result: add --overwrite to replace it")
 

@@ -17,7 +17,7 @@ TIME: Final = pa.timestamp("us", tz="UTC")
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TXN_PARTITIONS: Final = pa.list_(pa.struct([pa.field("topic", pa.string()), pa.field("partition", pa.int32())]))
 
-# Every view begins with these: where a record lies, and the fields of its batch.
+# Every view begins with these: where a record is, and the fields of its batch.
 _LOCATION: Final = [
     ("log", pa.string()),  # name of the directory: TOPIC-PARTITION
     ("topic", pa.string()),

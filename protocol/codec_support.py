@@ -14,7 +14,7 @@ STRING_MAX_BYTES = 0x7FFF  # Kafka's own limit, which compact strings have too
 
 
 def read_uvarint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
-    """Value and the position behind it; more than 31 bits cannot be a length in Kafka."""
+    """Value and the position after it; more than 31 bits cannot be a length in Kafka."""
     value = 0
     for shift in range(0, 35, 7):
         byte = buffer[position]

@@ -1,6 +1,6 @@
 """Flat decode and encode functions for one version of a message, made from its declaration when first asked for.
 
-    codec(OffsetCommitRequest, 8).decode(frame, position) -> message, position behind it
+    codec(OffsetCommitRequest, 8).decode(frame, position) -> message, position after it
     python -m protocol.codegen OffsetCommitRequest 8      prints the source
 
 Why generated: construct interprets a tree for each field, 65 us for a small OffsetCommit and 12 us compiled; the
@@ -28,7 +28,7 @@ class Codec(Generic[M]):
 
     __slots__ = ("cls", "decode", "encode", "encode_parts", "version")
 
-    decode: Callable[..., tuple[M, int]]  # (buffer, position=0) -> message, position behind it
+    decode: Callable[..., tuple[M, int]]  # (buffer, position=0) -> message, position after it
     encode: Callable[[M], bytes]
     encode_parts: Callable[[M], list[Any]]  # bytes, and `records` that are not bytes kept as they are
 

@@ -64,7 +64,7 @@ def decompress(codec: int, data: Buffer, max_inflated_bytes: int) -> bytes | mem
     """Decompress whole or raise KafkaError.
 
     Errors:  CORRUPT_MESSAGE: not what the codec says; MESSAGE_TOO_LARGE: inflates beyond the limit;
-             UNSUPPORTED_COMPRESSION_TYPE: a codec nobody has defined.
+             UNSUPPORTED_COMPRESSION_TYPE: a codec that Kafka does not define.
     """
     if codec == GZIP:
         return _gunzip(data, max_inflated_bytes)

@@ -67,7 +67,7 @@ class _Parts:
 
 
 class ConstructCodec(Generic[M]):
-    """The Struct of one class and version, behind the methods of codegen.Codec."""
+    """The Struct of one class and version, with the methods of codegen.Codec."""
 
     __slots__ = ("cls", "form", "version")
 
@@ -77,7 +77,7 @@ class ConstructCodec(Generic[M]):
         self.form = struct(cls, version)
 
     def decode(self, buffer: bytes | memoryview, position: int = 0) -> tuple[M, int]:
-        """Message and the position behind it. Errors: MalformedError."""
+        """Message and the position after it. Errors: MalformedError."""
         stream = io.BytesIO(buffer)
         stream.seek(position)
         try:

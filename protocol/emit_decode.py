@@ -129,7 +129,7 @@ class _Decoder(Emitter):
             self.flush(path)
 
     def sized(self, kind: Wire, target: str, nullable: bool, path: str) -> None:
-        """Read a string, bytes or records behind their length."""
+        """Read a string, bytes or records after their length."""
         n = self.fresh("n")
         one = 1 if self.flexible else 0  # a compact length counts from 1
         self.pending.append((self.length_letter(kind), n))

@@ -102,7 +102,7 @@ class _Encoder(Emitter):
             self.flush()
 
     def sized(self, kind: Wire, expression: str, nullable: bool) -> None:
-        """Write a string, bytes or records behind their length."""
+        """Write a string, bytes or records after their length."""
         s, n = self.fresh("s"), self.fresh("n")
         encode = ".encode()" if kind is String else ""
         plus = " + 1" if self.flexible else ""

@@ -167,7 +167,7 @@ def error_label(code: int) -> str:
 
 
 class KafkaError(Exception):
-    """A refusal that the client is told: a code, and words for people where the protocol has room for them."""
+    """A refusal that is sent to the client: a code, and words for people where the protocol has room for them."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)

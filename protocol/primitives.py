@@ -2,7 +2,7 @@
 
 This is the codec to read. It explains malformed frames, shows frames as trees and serves `--codec construct`; a broker
 otherwise runs the functions of `protocol.codegen`, which tests prove equal to it. Pass `trace=` a Trace to `parse` and
-it notes where each field lies.
+it notes where each field is.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ FIXED: dict[str, Construct] = {
 
 
 class Prefixed(Construct):  # type: ignore[misc]  # construct has no types
-    """Bytes behind a length; a negative length is null."""
+    """Bytes after a length; a negative length is null."""
 
     def __init__(self, length: Construct, *, nullable: bool, text: bool) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class Prefixed(Construct):  # type: ignore[misc]  # construct has no types
 
 
 class Counted(Construct):  # type: ignore[misc]  # construct has no types
-    """Elements behind their count; a negative count is null."""
+    """Elements after their count; a negative count is null."""
 
     def __init__(self, count: Construct, element: Construct, kind: str, *, nullable: bool) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class Counted(Construct):  # type: ignore[misc]  # construct has no types
 
 
 class Optional(Construct):  # type: ignore[misc]  # construct has no types
-    """A nested message behind a number: 1 when it is there, the number for null (or below) when it is not."""
+    """A nested message after a number: 1 when it is there, the number for null (or below) when it is not."""
 
     def __init__(self, inner: Construct, number: Construct, null: int) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ Layout of the 61-byte header (offset | size | meaning):
 0 8 base offset | 8 4 length of what follows | 12 4 partition leader epoch | 16 1 magic 2 | 17 4 CRC-32C of
 all from 21 on | 21 2 attributes | 23 4 last offset delta | 27 8 base timestamp | 35 8 max timestamp |
 43 8 producer id | 51 2 producer epoch | 53 4 base sequence | 57 4 record count | 61 records.
-The base offset and the leader epoch lie before the CRC: a leader stamps both without touching it.
+The base offset and the leader epoch come before the CRC: a leader stamps both without touching it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where each field of a frame lies: the nodes that a parse by construct leaves behind, whole or up to a fault."""
+"""Where each field of a frame is: the nodes that a parse by construct found, whole or up to a fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Node:
     def __init__(self, name: str, kind: str, start: int) -> None:
         self.name = name  # of a field; "[2]" for a list element
         self.kind = kind  # the wire type, "Array", or the name of the message's class
-        self.start = start  # bytes, from the beginning of the frame behind its size
+        self.start = start  # bytes, from the beginning of the frame after its size
         self.end = -1
         self.value: Any = None  # None too when the node has children or was not read to its end
         self.children: list[Node] = []

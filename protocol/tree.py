@@ -5,7 +5,7 @@
     print(*text_lines(tree), sep="\\n")
 
 The Struct that construct makes from a declared message does the reading, so that what is shown follows from the
-declaration. Positions count from the first byte behind the size.
+declaration. Positions count from the first byte after the size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from protocol.header import response_header_version
 from protocol.primitives import UnreadableError, struct
 from protocol.trace import Node, Trace
 
-EXPLAINED_BYTES = 1 << 14  # takes construct up to 60 ms, in which a broker serves nobody
+EXPLAINED_BYTES = 1 << 14  # takes construct up to 60 ms, in which a broker serves no client
 _SHOWN_BYTES = 16  # of a value of bytes
 
 
@@ -59,7 +59,7 @@ class Tree:
         return 0 if self.fault else len(self.frame) - self.body.root.end
 
     def read(self, form: Construct, trace: Trace, prefix: str = "") -> Any:
-        """Parse from where the trace begins. Answers None after setting `fault` when it cannot be read."""
+        """Parse from where the trace begins. Returns None after setting `fault` when it cannot be read."""
         stream = io.BytesIO(self.frame)
         stream.seek(trace.root.start)
         try:
@@ -147,7 +147,7 @@ def text_lines(tree: Tree) -> Iterator[str]:
             value = _text(node, tree.frame)
             yield f"{node.start:>{width}}  {'  ' * depth}{node.name}{' ' * bool(value)}{value}"
     if tree.bytes_behind:
-        yield f"{tree.body.root.end:>{width}}  {tree.bytes_behind} bytes behind the message"
+        yield f"{tree.body.root.end:>{width}}  {tree.bytes_behind} bytes after the message"
     if tree.fault is not None:
         yield f"malformed: {tree.fault}"
 

@@ -1,4 +1,4 @@
-"""Mutation tests: change one thing in the source, run the tests that should notice, and list what nobody noticed.
+"""Mutation tests: change one thing in the source, run the tests that should notice, and list what no test noticed.
 
     python tools/mutants.py --seed 1 --sample 500 --workers 2 [--resume build/mutants-1.jsonl]
 
@@ -256,7 +256,7 @@ class Worker:
     def test(self, mutant: Mutant, tests: Sequence[str], seed: int, timeout_s: float) -> dict[str, Any]:
         """The result for one mutant, as it is kept."""
         path = self.root / mutant.file
-        source = path.read_text()  # the copy's: somebody may work on the tree
+        source = path.read_text()  # the copy's: the tree may be edited meanwhile
         changed, diff = mutated(mutant, source)
         try:
             self._write(path, changed)

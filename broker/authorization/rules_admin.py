@@ -109,7 +109,7 @@ def cluster_operations(access: Access, response: Any) -> Any:
 
 
 def describe_cluster(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge:
-    """Nothing; what the client may do is told if it may describe the cluster."""
+    """Nothing; what the client may do is returned if it may describe the cluster."""
     return lambda response: cluster_operations(access, response)
 
 

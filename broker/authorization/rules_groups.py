@@ -82,7 +82,7 @@ def _topics_read(access: Access, metadata: ClusterMetadata, ctx: Context, reques
 
 
 def _names(metadata: ClusterMetadata) -> Callable[[Any], str | None]:
-    """The name of a topic in a request, by its id where it has one; None: nobody knows it, which the handler tells."""
+    """The name of a topic in a request, by its id where it has one; None: unknown, which the handler reports."""
 
     def name_of(topic: Any) -> str | None:
         topic_id = getattr(topic, "topic_id", NO_ID)

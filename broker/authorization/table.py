@@ -137,7 +137,7 @@ class Guard:
         self._metadata = metadata
 
     def check(self, ctx: Context, request: Any) -> Merge | None:
-        """Take out of a request what is not allowed. Answers what puts the refusals into the response.
+        """Take out of a request what is not allowed. Returns what puts the refusals into the response.
 
         Errors: KafkaError: all of it is refused. Answered: this is the response.
         """

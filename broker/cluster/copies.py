@@ -72,7 +72,7 @@ class Copied:
 
 
 def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bool = False) -> Copied:
-    """Fill a directory with the files of another one. Nobody may write to it meanwhile.
+    """Fill a directory with the files of another one. Nothing may write to it meanwhile.
 
     Durable: with sync, what is durable there, when this returns. Errors: OSError.
     """

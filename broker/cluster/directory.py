@@ -41,13 +41,13 @@ class DataDirectory:
         self._lock = lock
         self.cluster_id = ""
         self.was_clean = False
-        self.is_copy = False  # of another directory: every log is whole, and nothing behind its recovery point synced
+        self.is_copy = False  # of another directory: every log is whole, and nothing after its recovery point synced
         self._recovery_points: dict[tuple[str, int], int] = {}
         self._log_starts: dict[tuple[str, int], int] = {}
         self._cleaned: dict[tuple[str, int], int] = {}
         self._changed: set[str] = set()  # checkpoint files that must be written
         self.logs: dict[tuple[str, int], Log] = {}
-        self._ahead: dict[tuple[str, int], Generator[None, None, Log]] = {}  # logs that nobody has opened: see recover
+        self._ahead: dict[tuple[str, int], Generator[None, None, Log]] = {}  # logs that are not opened yet: see recover
         self.image = MetadataImage(env.files, f"{path}/{METADATA_TOPIC}-0")
 
     @classmethod
@@ -269,7 +269,7 @@ class DataDirectory:
                     remove_directory(self.env, f"{self.path}/{name}")
         for key in {*self._recovery_points, *self._log_starts, *self._cleaned}:
             if not self._is_known(metadata, *key):
-                self.forget(*key)  # or a topic made anew under this name would begin at the old one's start offset
+                self.forget(*key)  # or a topic made again under this name would begin at the old one's start offset
         self.write_checkpoints()
 
     @staticmethod
@@ -280,7 +280,7 @@ class DataDirectory:
     def discard(self, place: str | None = None) -> str:
         """Give everything up: close the logs unwritten, and move all files aside, into a folder that may be removed.
 
-        A move is quick; the removal may take long. Answers that folder. It lies in `place`, which takes the directory
+        A move is quick; the removal may take long. Returns that folder. It is in `place`, which takes the directory
         itself as well; without a place the directory stays, empty. A start removes what a crash has left there.
         Errors: OSError.
         """
@@ -340,7 +340,7 @@ class DataDirectory:
                  monotonic clock) are only written, and scanned at the next start.
         """
         clock = self.env.clock
-        # a log that nobody has opened is not checked yet after a crash, and not synced in a copy
+        # a log that is not opened yet is not checked yet after a crash, and not synced in a copy
         whole = self.was_clean or partitions_in(self.env.files, self.path) <= self.logs.keys()
         for key, log in self.logs.items():
             in_time = clock.monotonic_ms() < deadline_ms

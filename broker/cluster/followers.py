@@ -67,7 +67,7 @@ class Followers:
         return self.ends.get((topic_id, partition.index), {}).get(partition.leader, NO_CEILING)
 
     def lost(self, topic_id: bytes, partition: Replicated, end_offset: int) -> None:
-        """The log was cut to what its leader has: nobody has more."""
+        """The log was cut to what its leader has: no follower has more."""
         ends = self.of(topic_id, partition.index)
         ends.pop(partition.leader, None)
         for node_id, end in ends.items():

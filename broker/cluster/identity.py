@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.server")
 
-HARMLESS = {  # what may lie in a directory that no broker has used yet
+HARMLESS = {  # what may be in a directory that no broker has used yet
     *STAYING,
     checkpoints.LOCK,
     f"{checkpoints.META_PROPERTIES}.tmp",

@@ -155,7 +155,7 @@ def move_partition(
 
 
 def _with_eligible(partition: TopicPartition, change: PartitionChangeRecord, least: int) -> bytes:
-    """A change of replicas, with who is eligible after it: nobody if enough are in sync, else who was and stays."""
+    """A change of replicas, with who is eligible after it: no node if enough are in sync, else who was and stays."""
     replicas, isr = change.replicas or [], change.isr or []
     eligible = [] if len(isr) >= least else [node for node in partition.elr if node in replicas and node not in isr]
     if eligible == partition.elr and not partition.last_known_elr:

@@ -1,9 +1,9 @@
 """Which replicas of a partition are in sync and who leads it, as brokers stop and start: pure rules.
 
-    a broker stops     it leaves the in-sync replicas (isr); another of them leads, or an eligible one, or nobody
-    a broker starts    it is in sync at once, if somebody leads; else it leads, if it was in sync or eligible last
+    a broker stops     it leaves the in-sync replicas (isr); another of them leads, or an eligible one, or none
+    a broker starts    it is in sync at once, if another one leads; else it leads, if it was in sync or eligible last
     a follower lags    it stays in sync until it has missed something for replica.lag.time.max.ms; then it leaves
-    nobody may lead    with unclean.leader.election.enable any replica that is up leads, and what it has missed is lost
+    none may lead      with unclean.leader.election.enable any replica that is up leads, and what it has missed is lost
 
 A replica that leaves the isr while that is below min.insync.replicas stays eligible: it has all that was committed
 since. That needs the feature eligible.leader.replicas.version; without it the last in-sync replica stays in the isr.
@@ -38,12 +38,12 @@ def follow(
     *,
     keeps_eligible: bool,
     unclean: bool,
-    behind: Collection[int] = (),
+    lagging: Collection[int] = (),
 ) -> Sync:
     """The state once exactly these nodes are up.
 
-    least   how many in-sync replicas the high watermark needs
-    behind  nodes that do not follow, and are not in sync unless they lead
+    least    how many in-sync replicas the high watermark needs
+    lagging  nodes that do not follow, and are not in sync unless they lead
     """
     before = {*now.isr, *now.elr}
     alive = [node for node in replicas if node in up]
@@ -52,7 +52,7 @@ def follow(
     else:
         clean = [node for node in alive if node in now.isr] or [node for node in alive if node in now.elr]
         leader = (clean or (alive if unclean else []) or [NOBODY])[0]
-    isr = [node for node in alive if node not in behind or node == leader]  # who has started has caught up
+    isr = [node for node in alive if node not in lagging or node == leader]  # who has started has caught up
     if leader == NOBODY:
         isr = [] if keeps_eligible else now.isr[:1]
     if not keeps_eligible or len(isr) >= least:

@@ -170,9 +170,9 @@ class VirtualNodes:
                 ends.pop(node_id, None)
         for node_id in {*now.isr} - {*up} - ends.keys():
             ends[node_id] = self._logs.end_of(topic, partition.index)
-        behind = {node_id for node_id in lagging if node_id not in now.isr}
+        left = {node_id for node_id in lagging if node_id not in now.isr}
         if late in ends and ends[late] < self._logs.end_of(topic, partition.index):
-            behind.add(late)
+            left.add(late)
         after = elected = follow(
             now,
             replicas,
@@ -180,7 +180,7 @@ class VirtualNodes:
             least_in_sync(metadata.value(topic, "min.insync.replicas"), replicas),
             keeps_eligible=level_of("eligible.leader.replicas.version", metadata.feature_levels) > 0,
             unclean=bool(metadata.value(topic, "unclean.leader.election.enable")),
-            behind=behind,
+            lagging=left,
         )
         preferred = replicas[0]
         if after.leader not in (NOBODY, preferred) and preferred in after.isr and preferred not in now.isr:

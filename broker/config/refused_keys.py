@@ -1,6 +1,6 @@
 """Settings of Kafka that ask for security, a limit or a Java class which this broker does not have: it does not start.
 
-A value that is Kafka's default, or asks for what this broker does anyway, is harmless. Everything else is told with the
+A value that is Kafka's default, or asks for what this broker does anyway, is harmless. All else is reported with the
 key and what to do: a test that relies on such a setting would prove nothing here.
 """
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from broker.config.config_values import ConfigError
 
 KEY = "as.version"
-NOT_SERVED = (1, 0)  # no version lies between these
+NOT_SERVED = (1, 0)  # no version is between these
 
 
 class Release(NamedTuple):

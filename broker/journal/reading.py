@@ -166,7 +166,7 @@ def _api(text: str) -> str:
 
 
 def topic_names(ring: Ring | None, topics: Mapping[bytes, Topic]) -> Callable[[bytes], str]:
-    """Finds the name of a topic by its id, also of one that was deleted; "" for one that nobody knows."""
+    """Finds the name of a topic by its id, also of one that was deleted; "" for an unknown id."""
 
     def name_of(topic_id: bytes) -> str:
         topic = topics.get(topic_id)

@@ -62,7 +62,7 @@ class Sessions:
             self._topics[entry.number] = None if read is None else frozenset(topic for topic, _ in read)
 
     def topics_of(self, entry: Entry) -> frozenset[str] | None:
-        """What a request reads beside what it names itself; "": a topic whose name is not known. None: nobody knows."""
+        """What a request reads beside what it names itself; "": a topic whose name is not known. None: unknown."""
         return self._topics.get(entry.number, frozenset())
 
     def _named(self, topics: list[Any]) -> _Partitions:

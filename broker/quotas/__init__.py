@@ -1,4 +1,4 @@
-"""Quotas of clients: how much they send, fetch, occupy the loop and change, and what is told to those who exceed them.
+"""Quotas of clients: how much they send, fetch, occupy the loop and change, and what clients get that exceed them.
 
 Owns: the quotas in force with their rates (`client_quotas.py`), and how fast addresses may connect
 (`address_quotas.py`). The router asks it

@@ -109,7 +109,7 @@ class ClientQuotas:
     # -- before and after a handler
 
     def check(self, ctx: Context, request: Any) -> Merge | None:
-        """Count what a request changes. Answers what measures the rest, and tells the client to wait."""
+        """Count what a request changes. Returns what measures the rest, and tells the client to wait."""
         if ctx.connection.principal is INTERNAL or ctx.api_key in EXEMPT:
             return None
         refused, mutation_ms = self._count_mutations(ctx, request)
@@ -175,7 +175,7 @@ class ClientQuotas:
     # -- changes of topics
 
     def _count_mutations(self, ctx: Context, request: Any) -> tuple[Merge | None, int]:
-        """Take out what is beyond the quota, for versions that know the error. Answers the wait as well."""
+        """Take out what is beyond the quota, for versions that know the error. Returns the wait as well."""
         if ctx.api_key not in STRICT_SINCE or (found := self.find(MUTATION, *_who(ctx))) is None:
             return None, 0
         limit, entity = found

@@ -32,7 +32,7 @@ def token_hmac(secret: bytes, token_id: str) -> bytes:
 
 
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
-    """Whether nobody can use the token any more."""
+    """Whether the token is no longer usable."""
     return now_ms > min(token.expiration_timestamp, token.max_timestamp)
 
 

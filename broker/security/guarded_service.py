@@ -2,7 +2,7 @@
 
 It stands in the place of Clients (`connection.service`) and serves what Session allows: nothing but the requests that
 authentication needs. Once the client is authenticated, Clients takes its place again, and the path of a request is that
-of any other connection. It comes back when the client authenticates anew, or when its session expires.
+of any other connection. It comes back when the client authenticates again, or when its session expires.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Users:
         self._secret = secret
 
     def made_up(self, user: str, mechanism: int) -> ScramKeys:
-        """Credentials of nobody: no password leads to them."""
+        """Credentials that no password matches."""
         salt = hmac.digest(self._secret, user.encode(), "sha256")
         size = hashlib.new(DIGESTS[mechanism]).digest_size
         return ScramKeys(salt, bytes(size), bytes(size), ITERATIONS)
@@ -190,7 +190,7 @@ class Scram:
             self._keys = self._users.made_up(user, self._number)
 
     def _final(self, text: str) -> Step:
-        """c=BINDING,r=NONCE,p=PROOF: Kafka does not count extensions to what is signed, so nobody has any."""
+        """c=BINDING,r=NONCE,p=PROOF: Kafka does not count extensions to what is signed, so no client sends any."""
         keys, digest = self._keys, DIGESTS[self._number]
         assert keys is not None
         unsigned, _, proof_text = text.rpartition(",p=")

@@ -2,7 +2,7 @@
 
 Differs:  SCRAM and OAUTHBEARER need no login module. `sasl.jaas.config` counts without a listener or a mechanism in its
           key too. A listener with SASL and no mechanism, with one that is unknown, or with a login module of another
-          mechanism does not start; in Kafka nobody could authenticate.
+          mechanism does not start; in Kafka no client could authenticate.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Security:
         self._later(delay_ms / 1000, end)
 
     def sweep(self, most: int) -> bool:
-        """Close connections that take too long to authenticate, so many. Answers whether there are more."""
+        """Close connections that take too long to authenticate, so many. Returns whether there are more."""
         now_ms = self._turn.env.clock.monotonic_ms()
         closed = 0
         for connection in list(self._clients.open):

@@ -159,7 +159,7 @@ class Session:
         return Answer(ErrorCode.NONE, token=step.challenge, lifetime_ms=self._end_of_session(step.expires_ms))
 
     def _end_of_session(self, credentials_expire_ms: int | None) -> int:
-        """Set when the session expires. Answers in how many milliseconds; 0: never."""
+        """Set when the session expires. Returns in how many milliseconds; 0: never."""
         self.began_ms = self._now_ms()
         limits = [credentials_expire_ms - self.began_ms] if credentials_expire_ms is not None else []
         if self._mechanisms[self._wanted].max_reauth_ms > 0:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.shell.made_security import MadeSecurity
 
 _LOGIN: Final = ("username", "password")
-FOLDER_SIGN: Final = "{folder}"  # in values: where the files of certificates lie
+FOLDER_SIGN: Final = "{folder}"  # in values: where the files of certificates are
 CLIENTS: Final = ("kafka-python", "aiokafka", "confluent", "java", "spark", "franz-go", "kafkajs")
 _SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -94,7 +94,7 @@ def _of_pem_client(words: _Words, security: MadeSecurity | None, user: str) -> d
 
 
 def write_client_files(folder: str, servers: str, security: MadeSecurity) -> str:
-    """Write a folder for each user, with settings for every client and its certificates. Answers the folder.
+    """Write a folder for each user, with settings for every client and its certificates. Returns the folder.
 
     Errors: OSError.
     """

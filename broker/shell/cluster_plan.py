@@ -97,7 +97,7 @@ class ClusterPlan:
     """A cluster before it lives. Each start and each reset begins a life of it.
 
     properties   Kafka's broker settings.
-    data_dir     where its data lies; with flush "memory" only shown.
+    data_dir     where its data is; with flush "memory" only shown.
     listen       HOST:PORT, or one for each broker; None: the setting `listeners`.
     seed         of all random choices: ids of members, topics, sessions, the cluster. None: from the system.
     at_ms        Unix milliseconds at which its clock stands at first; None: the machine's time, running.
@@ -143,7 +143,7 @@ class ClusterPlan:
 
             Authorizer(self._config, Acls)
         if any(listener.is_sasl for node in self.nodes for listener in node.listeners.values()):
-            from broker.security.security import check_sasl  # 6 ms: most clusters authenticate nobody
+            from broker.security.security import check_sasl  # 6 ms: most clusters do not authenticate
 
             self._config.logins = _logins(self._config)
             check_sasl(self._config, self.nodes)

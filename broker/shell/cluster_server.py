@@ -260,7 +260,7 @@ class ClusterServer:
     async def reset(self) -> Broker:
         """Drop all data and connections, and begin again with nothing, on the same ports, as planned.
 
-        Answers the broker whose life has ended, which still has its journal.
+        Returns the broker whose life has ended, which still has its journal.
 
         Errors: OSError, StorageError: the cluster hangs clients up until a reset, restore or removal succeeds.
         """
@@ -270,7 +270,7 @@ class ClusterServer:
     async def restore(self, name: str) -> Broker:
         """Drop all data and connections, and begin again with what a snapshot holds, on the same ports.
 
-        Answers as `reset`.
+        Returns what `reset` does.
         Errors: UnknownSnapshotError: nothing has changed. Others: as `reset`.
         """
         async with self.change():
@@ -370,7 +370,7 @@ class ClusterServer:
             self.plan.security.close()
 
     async def remove(self, place: str) -> None:
-        """Stop, and give the data up; `place` is a folder where it may lie while it is removed.
+        """Stop, and give the data up; `place` is a folder where it may be while it is removed.
 
         Errors: ClusterRefusedError. OSError: it is unusable until it is reset, restored or removed.
         """

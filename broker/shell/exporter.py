@@ -1,4 +1,4 @@
-"""What Prometheus is told: kafka_exporter's names, so that its dashboards work, and ours.
+"""What Prometheus scrapes: kafka_exporter's names, so that its dashboards work, and ours.
 
 Source:       kafka_exporter 1.9 for names and labels.
 Beyond Kafka: `GET /metrics` of the control endpoint (`--control`), where Kafka has JMX.

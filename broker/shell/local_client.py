@@ -96,7 +96,7 @@ class LocalClient:
         connection.data_received(len(body).to_bytes(4, "big") + body)
         async with asyncio.timeout(ANSWER_LIMIT_S):
             answer = await future
-        # behind the correlation id; no broker sends tags there
+        # after the correlation id; no broker sends tags there
         return codec(response_class(api_key), version).decode(answer, response_header_version(api_key, version))[0]
 
     def close(self) -> None:

@@ -107,7 +107,7 @@ class MadeSecurity:
         self._origin = other.folder
 
     def close(self) -> None:
-        """The cluster has ended: what lies in a folder of its own goes."""
+        """The cluster has ended: what is in a folder of its own is removed."""
         if self._is_temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -149,7 +149,7 @@ class Process:
         del self.clusters[name]
 
     async def open_control(self, host: str, port: int, token: str | None) -> str:
-        """Open the control endpoint. Answers its address."""
+        """Open the control endpoint. Returns its address."""
         from broker.shell.control.endpoint import Control  # 8 ms: most starts have no control endpoint
 
         self._control = Control(self, token)

@@ -86,7 +86,7 @@ async def _serve(options: dict[str, Any]) -> int:
 
 
 def allow_descriptors() -> int:
-    """Raise the limit of open files. Answers the limit. Windows has none for sockets."""
+    """Raise the limit of open files. Returns the limit. Windows has none for sockets."""
     try:
         import resource  # not on every system
     except ImportError:
@@ -161,7 +161,7 @@ def serve(
     users: dict[str, str] | None = None,
     typed: Sequence[str] = (),
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT. Answers the exit code.
+    """Run a broker until SIGTERM or SIGINT. Returns the exit code.
 
     otel           an OTLP address over HTTP: a span for each request is sent there.
     ui             print a link to the page of the control endpoint.

@@ -55,7 +55,7 @@ def check_known(config: BrokerConfig, keys: Collection[str]) -> None:
 
 
 def unknown_settings(config: BrokerConfig) -> list[str]:
-    """A sentence for each setting that nobody knows: most likely a name is wrong."""
+    """A sentence for each unknown setting: most likely a name is wrong."""
     return [_sentence(key) for key in _unknown(config)]
 
 

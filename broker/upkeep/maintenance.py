@@ -254,7 +254,7 @@ class Maintenance:
                 limit = self._archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
                     yield from clean(self._turn.now_ms, limit)
-                    if self._directory.logs.get((topic, index)) is log:  # not one of a topic made anew meanwhile
+                    if self._directory.logs.get((topic, index)) is log:  # not one of a topic made again meanwhile
                         self._directory.cleaned((topic, index), log.cleaned_offset)
         except FAILURES as error:
             logger.error("cleaning %s failed: %s", log.directory, error)

@@ -36,7 +36,7 @@ class Billing:
         self.refused: list[str] = []  # names of errors that refused a commit
 
     def work(self, wanted: int) -> Message | None:
-        """Work until so many messages have come. Answers the last. Errors: KafkaException."""
+        """Work until so many messages have come. Returns the last. Errors: KafkaException."""
         message = None
         while wanted:
             message = self._consumer.poll(0.1)

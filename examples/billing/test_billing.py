@@ -33,7 +33,7 @@ def test_service_that_dies_around_a_lost_commit_adds_no_invoice_twice(broker, ma
     working = threading.Thread(target=lambda: first.work(5))
     working.start()
     lost.wait_until_held()
-    snapshot = broker.snapshot()  # this very moment: the sum is stored, and nobody knows of the commit
+    snapshot = broker.snapshot()  # this very moment: the sum is stored, and no client knows of the commit yet
     lost.release()
     working.join()
     first.close()

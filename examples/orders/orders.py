@@ -49,7 +49,7 @@ class Orders:
         await self._producer.stop()
 
     async def work(self, wanted: int) -> int:
-        """Work until so many orders have been invoiced. Answers how many steps had to be taken again.
+        """Work until so many orders have been invoiced. Returns how many steps had to be taken again.
 
         Errors: ProducerFenced: another worker has this name now.
         """
@@ -68,7 +68,7 @@ class Orders:
         return again
 
     async def _step(self, batch: dict[TopicPartition, list[Any]]) -> int:
-        """One transaction: invoices, and the offsets behind their orders."""
+        """One transaction: invoices, and the offsets after their orders."""
         orders = [record for records in batch.values() for record in records]
         async with self._producer.transaction():
             sent = []
@@ -76,8 +76,8 @@ class Orders:
                 customer, count = order.value.decode().split()
                 sent.append(await self._producer.send("invoices", f"{customer} {int(count) * PRICE}".encode()))
             await asyncio.gather(*sent)
-            behind = {partition: records[-1].offset + 1 for partition, records in batch.items()}
-            await self._producer.send_offsets_to_transaction(behind, "orders")
+            positions = {partition: records[-1].offset + 1 for partition, records in batch.items()}
+            await self._producer.send_offsets_to_transaction(positions, "orders")
         return len(orders)
 
     async def _go_back(self) -> None:

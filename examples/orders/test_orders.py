@@ -78,7 +78,7 @@ async def test_transaction_of_a_worker_that_fell_silent_is_aborted_after_a_minut
     working = asyncio.create_task(service.work(COUNT))
     await asyncio.to_thread(held.wait_until_held)
     await broker.aio.produce("invoices", "by hand 1")
-    assert await invoices(broker, 0) == []  # behind the open transaction
+    assert await invoices(broker, 0) == []  # after the open transaction
     await broker.aio.clock.advance(seconds=61)
     assert await invoices(broker, 1) == ["by hand 1"]
     working.cancel()

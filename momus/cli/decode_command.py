@@ -35,7 +35,7 @@ def decode(frames: tuple[str, ...], response: str | None, sized: bool | None, as
     """Show the fields of Kafka requests or responses, and where a malformed one goes wrong.
 
     Takes hex, with or without spaces, or a file of raw bytes or hex; one frame, or several that follow one another,
-    each behind its size. Positions count from the first byte behind the size. Exits 1 if a frame is malformed.
+    each after its size. Positions count from the first byte after the size. Exits 1 if a frame is malformed.
     """
     from momus import launch
 
@@ -93,7 +93,7 @@ def _api(text: str) -> tuple[int, int]:
 
 
 def _is_sized(data: bytes, *, is_request: bool) -> bool:
-    """Whether the bytes are frames behind their sizes: these lead exactly to the end, or no request begins at once."""
+    """Whether the bytes are frames after their sizes: these lead exactly to the end, or no request begins at once."""
     position = 0
     while position + SIZE_BYTES <= len(data):
         size = int.from_bytes(data[position : position + SIZE_BYTES], "big", signed=True)

@@ -111,7 +111,7 @@ def cli() -> None:
     "-d",
     "--data-dir",
     type=click.Path(file_okay=False),
-    help=f"Where the data lies; one broker at a time.  [default: {DEFAULT_DATA_DIR}]",
+    help=f"Where the data is; one broker at a time.  [default: {DEFAULT_DATA_DIR}]",
 )
 @click.option("--brokers", type=click.IntRange(1, 100), default=1, show_default=True, help="Virtual brokers.")
 @click.option(
@@ -169,7 +169,7 @@ def cli() -> None:
 @click.option(
     "--security",
     type=click.Choice(["sasl_ssl", "sasl_plaintext", "ssl", "mtls"]),
-    help="Make a test authority, certificates and users; files for clients lie where the line `momus clients` says.",
+    help="Make a test authority, certificates and users; files for clients are where the line `momus clients` says.",
 )
 @click.option(
     "--user",

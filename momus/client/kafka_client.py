@@ -168,7 +168,7 @@ class Client:
             try:
                 return self._describe_group(group_id)
             except RequestFailedError as error:
-                # Asked for its first coordinator, Apache Kafka makes the offsets topic and has nobody ready yet.
+                # Asked for its first coordinator, Apache Kafka makes the offsets topic: no coordinator is ready yet.
                 if error.code not in COORDINATOR_MOVES or time.monotonic() > give_up:
                     raise
             time.sleep(RETRY_PAUSE_S)

@@ -1,4 +1,4 @@
-"""What `momus offsets` asks a broker beside what every command asks: committed offsets, and the log they lie in."""
+"""What `momus offsets` asks a broker beside what every command asks: committed offsets, and the log they refer to."""
 
 from __future__ import annotations
 

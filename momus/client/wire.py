@@ -65,7 +65,7 @@ class Connection:
             answer = self._read(size - 4)
         except OSError as error:
             raise OSError(f"{self.address}: {error}") from None
-        tags_bytes = response_header_version(api_key, version)  # behind the correlation id; no broker sends tags there
+        tags_bytes = response_header_version(api_key, version)  # after the correlation id; no broker sends tags there
         decoded, _ = codec(response_class(api_key), version).decode(answer, tags_bytes)
         return decoded
 

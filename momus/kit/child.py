@@ -50,7 +50,7 @@ def first_line(process: subprocess.Popen[bytes], limit_s: float) -> str:
     reader.start()
     reader.join(limit_s)
     if not line:
-        process.kill()  # ends the reader too: nobody may still be reading when the pipe is closed
+        process.kill()  # ends the reader too: no read may be under way when the pipe is closed
         reader.join()
     return line[0].decode() if line else ""
 

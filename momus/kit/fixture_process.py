@@ -47,7 +47,7 @@ class FixtureProcess:
         return self._deaths.get(address)
 
     def news(self) -> str | None:
-        """How a process has ended that nobody has asked for yet."""
+        """How a process has ended, reported once; None: no news."""
         self._look()
         return self._untold.pop() if self._untold else None
 

@@ -23,7 +23,7 @@ def file_name(test: str) -> str:
 
 
 def keep_run(folder: str, test: str, cluster: Cluster, report: str) -> Path:
-    """Write the file into a folder, which is made. Answers its path.
+    """Write the file into a folder, which is made. Returns its path.
 
     test     what pytest calls the test.
     report   why it failed.

@@ -3,7 +3,7 @@
 Theory of operation. The subprocess runs `python -I momus/launch.py` on port 0 with a temporary data directory
 and prints two lines, `momus ready HOST:PORT[,HOST:PORT...]` and `momus control HOST:PORT`, once it serves; `start`
 waits for them. Its
-standard input is a pipe that nobody writes to: when this process ends, however it ends, the pipe closes and
+standard input is a pipe that is never written to: when this process ends, however it ends, the pipe closes and
 the broker stops by itself. A session of its own keeps the signals of a terminal (Ctrl-C) from it: they reach this
 process alone. Its log goes to a file beside the data.
 
@@ -123,7 +123,7 @@ class Broker(Forkable):
         self._release()
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="momus-")
-            # finalize also runs at interpreter exit, so that a Broker nobody closed leaves nothing behind.
+            # finalize also runs at interpreter exit, so that a Broker that was not closed leaves nothing behind.
             self._remove_temporary = weakref.finalize(self, remove_tree, self._temporary, os.getpid())
         data_dir = self.data_dir or os.path.join(self._temporary, "data")
         options = {
@@ -160,7 +160,7 @@ class Broker(Forkable):
                 and PORT_TAKEN in self.log.rstrip().rpartition("\n")[2]
                 and time.monotonic() < port_limit_s
             ):
-                # A client that calls a port nobody listens on may be given that very port as its own end.
+                # A client that calls a port without a listener may be given that very port as its own end.
                 time.sleep(0.05)
                 continue
             why = f"said nothing for {START_LIMIT_S:.0f} s" if code < 0 else f"ended with exit code {code}"

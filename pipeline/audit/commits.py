@@ -176,7 +176,7 @@ def incomplete(offsets: DataFrame) -> DataFrame:
         .withColumn("last_offset", F.col("last.offset"))
         .join(next_lost, ["log", "last_offset"], "left")
     )
-    # Missing within it, behind it, or before it when its first record is missing.
+    # Missing within it, after it, or before it when its first record is missing.
     head = F.col("offset") - F.col("commit_id")
     lost = F.coalesce("next_lost", "last.lost_before") - F.col("lost_before") + head
     # Only the logs of a running broker have rows of their ends: there the rest may be written in the next moment.

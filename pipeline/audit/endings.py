@@ -1,4 +1,4 @@
-"""Checks of how transactions ended: missing, wrong and stray markers, and transactions that nobody will end."""
+"""Checks of how transactions ended: missing, wrong and stray markers, and transactions that never end."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def stray_markers(actual: DataFrame, pairs: DataFrame, states: DataFrame) -> Dat
 def without_records(pairs: DataFrame, actual: DataFrame, data: DataFrame) -> DataFrame:
     """Partitions that a committed transaction names and that have no record of it.
 
-    pairs: rows of `matched`; actual: of transactions.markers; data: of with_transaction_end. Records lie between the
-    producer's marker before and that of the end. With transactions v2 (KIP-890: the marker's epoch is the next
+    pairs: rows of `matched`; actual: of transactions.markers; data: of with_transaction_end. Its records are after the
+    producer's marker before, and before that of the end. With transactions v2 (KIP-890: the marker's epoch is the next
     one) a broker adds a partition when it takes records for it. Before, clients add it: then it is only a doubt.
 
     Shape:   candidates (findings.py), one a partition, at the marker; the proof is the coordinator's Prepare record.
@@ -162,7 +162,7 @@ def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
 def hanging(
     data: DataFrame, found: DataFrame, missing: DataFrame, known: DataFrame, states: DataFrame, newest: DataFrame
 ) -> DataFrame:
-    """Open data whose transaction nobody will end.
+    """Open data whose transaction will never end.
 
     data: of with_transaction_end; found: of `transactions`; missing: of `unmarked`; known: of log_summaries; newest:
     one row, the last timestamp that a broker wrote.

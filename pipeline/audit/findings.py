@@ -40,7 +40,7 @@ KINDS: Final = {
     DUPLICATE_SEQUENCE: "the same records were appended twice",
     MISSING_SEQUENCE: "records that the producer numbered are not in the log",
     REORDERED_SEQUENCE: "records were appended in another order than they were sent",
-    HANGING_TRANSACTION: "nobody will end this transaction: read_committed consumers stop here",
+    HANGING_TRANSACTION: "no producer will end this transaction: read_committed consumers stop here",
     TRANSACTION_WITHOUT_MARKER: "the transaction is complete, but this partition has no marker of it",
     MARKER_WITHOUT_TRANSACTION: "a marker ends a transaction that no coordinator has",
     MARKER_AGAINST_DECISION: "the marker says the opposite of the coordinator's decision",

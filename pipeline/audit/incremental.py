@@ -55,7 +55,7 @@ class Step(NamedTuple):
 def step(rows: Tables, state: Tables, ends: Mapping[str, int] | None) -> Step:
     """Audit new rows of the three views (raw, offsets, transactions) on top of the state of earlier ones.
 
-    ends: the complete offset of each log (pipeline/source/complete_offsets.py). Only findings whose positions lie below
+    ends: the complete offset of each log (pipeline/source/complete_offsets.py). Only findings whose positions are below
     are reported; the others are found again in a later step. None: nothing is complete, nothing is reported.
     """
     state = _without_earlier_topics(rows["raw"], state)
@@ -169,7 +169,7 @@ def _needed_later(offsets: DataFrame) -> DataFrame:
 
 
 def _candidates_below(seen: AuditInput, ends: Mapping[str, int]) -> DataFrame:
-    """The candidates whose position, and that of their proof, lie below the ends."""
+    """The candidates whose position, and that of their proof, are below the ends."""
     limits = seen.batches.sparkSession.createDataFrame(list(ends.items()), "at string, end long")
     found = run_checks(seen, limits).candidates
     return materialized(before_ends(before_ends(found, limits), limits, "proof_log", "proof_offset"))

@@ -190,6 +190,6 @@ def coverage(known: DataFrame, missing: DataFrame, twice: DataFrame) -> DataFram
 
 
 def before_ends(rows: DataFrame, limits: DataFrame, log: str = "log", offset: str = "offset") -> DataFrame:
-    """Rows whose position lies before the end of its log in limits (rows of at, end), or whose log has no row there."""
+    """Rows whose position is before the end of its log in limits (rows of at, end), or whose log has no row there."""
     is_beyond = (F.col(log) == F.col("at")) & (F.col(offset) >= F.col("end"))
     return rows.join(F.broadcast(limits), is_beyond, "left_anti")

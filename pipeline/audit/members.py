@@ -1,7 +1,7 @@
 """Checks whether members were entitled to commit: by generation in classic groups, by epoch in the newer protocols.
 
 The rule for the newer protocols is KAFKA-19779's: assignment epoch <= epoch of the commit <= member epoch. A group's
-records lie in the same log as its offsets, so the state at a commit is the last record of its group and member before.
+records are in the same log as its offsets, so the state at a commit is the last record of its group and member before.
 """
 
 from __future__ import annotations

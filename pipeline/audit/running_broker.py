@@ -1,4 +1,4 @@
-"""The audit of a running broker: fetches each log once, and decides only what lies below the first look at the ends."""
+"""The audit of a running broker: fetches each log once, and decides only what is below the first look at the ends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def audit_of_broker(spark: SparkSession, cut: Cut, most_deliveries: int | None =
         ShareInput(
             materialized(with_lost_before(shares.select(*SHARE_COLUMNS))),
             {},
-            HIGHEST_GROUP_LIMIT if most_deliveries is None else most_deliveries,  # nobody can read when it was changed
+            HIGHEST_GROUP_LIMIT if most_deliveries is None else most_deliveries,  # no API says when it was changed
             ids.get,
             is_whole=False,
         ),

@@ -198,7 +198,7 @@ class _Partition:
 
 
 def _without(one: Stretch, other: Stretch) -> list[Stretch]:
-    """The parts of one that lie outside of the other."""
+    """The parts of one that are outside of the other."""
     if one.last < other.first or one.first > other.last:
         return [one]
     parts = [one._replace(last=other.first - 1), one._replace(first=other.last + 1)]

@@ -132,7 +132,7 @@ def _still_there(
 
     A batch counts of which all records are there, outside of transactions or in one that committed. Of a topic that
     might be another one of the same name, or where records may have been deleted since, nothing can be decided. Of the
-    ranges that one record passed, the first is told.
+    ranges that one record passed, the first is reported.
     """
     if skipped.isEmpty():
         return skipped

@@ -87,16 +87,16 @@ class Bounds:
     first: int = 0
     end: int = EVERYTHING
     position: int = 0  # a hint: where a batch at or below `first` may begin; it is checked
-    is_tail: bool = True  # the log ends in this file: bytes behind the last whole batch are an unfinished write
-    start: int = 0  # of the log: records below it are deleted, also those of a batch that goes on behind it
+    is_tail: bool = True  # the log ends in this file: bytes after the last whole batch are an unfinished write
+    start: int = 0  # of the log: records below it are deleted, also those of a batch that extends past it
 
 
 @dataclass(slots=True)
 class Walk:
     """The result of walking one buffer."""
 
-    at: int = 0  # position behind the last whole batch
-    next_offset: int = -1  # offset behind it
+    at: int = 0  # position after the last whole batch
+    next_offset: int = -1  # offset after it
     needs: int = 0  # size of the next batch, if the buffer ends within it
     is_past_end: bool = False
     damage: str = ""
@@ -104,7 +104,7 @@ class Walk:
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment file that are no record batch, although the log goes on behind them."""
+    """Bytes of a segment file that are no record batch, although the log goes on after them."""
 
     position: int
     size: int  # bytes up to the next whole batch, or to the end of the file
@@ -121,7 +121,7 @@ def chunks(
     """The wanted batches in file order.
 
     Errors:  CorruptSegmentError: the file is damaged in the middle of its log. With `on_damage` that is called instead,
-             and the walk goes on behind the damage.
+             and the walk goes on after the damage.
     """
     for data, position, found in _walked(file, source, bounds, chunk_bytes, on_damage):
         if found.starts.size:
@@ -129,7 +129,7 @@ def chunks(
 
 
 def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[int, int]]:
-    """(position, offset) behind each chunk's last whole batch. Errors: see chunks."""
+    """(position, offset) after each chunk's last whole batch. Errors: see chunks."""
     for _, position, found in _walked(file, source, bounds, chunk_bytes):
         if found.next_offset >= 0:
             yield position + found.at, found.next_offset
@@ -138,7 +138,7 @@ def ends(file: File, source: Source, bounds: Bounds, chunk_bytes: int = CHUNK_BY
 def batch_positions(file: File, position: int, end: int, step: int) -> Iterator[tuple[int, int]]:
     """(base offset, position) of batches, at least `step` bytes apart, from header to header up to the position `end`.
 
-    What lies behind a header is neither read nor checked, so large batches cost little. It stops where no header is.
+    What follows a header is neither read nor checked, so large batches cost little. It stops where no header is.
     """
     wanted = position + step
     while position + HEADER_BYTES <= end:
@@ -182,14 +182,14 @@ def _walked(
             continue
         if not rest:
             return
-        # What a crash left unfinished is at the end of a log. A whole batch behind it shows that this is damage.
+        # What a crash left unfinished is at the end of a log. A whole batch after it shows that this is damage.
         follows = _whole_batch_after(file, size, position + 1, next_offset)
         if follows is None and bounds.is_tail:
             return
         what = found.damage or "a truncated batch"
         if on_damage is None:
-            behind = "" if follows is None else f", and a whole batch follows at {follows}"
-            raise CorruptSegmentError(f"{source.log}, segment {source.segment}: {what} at position {position}{behind}")
+            after = "" if follows is None else f", and a whole batch follows at {follows}"
+            raise CorruptSegmentError(f"{source.log}, segment {source.segment}: {what} at position {position}{after}")
         on_damage(Damage(position, (size if follows is None else follows) - position, what))
         if follows is None:
             return
@@ -197,7 +197,7 @@ def _walked(
 
 
 def _whole_batch_after(file: File, size: int, position: int, next_offset: int) -> int | None:
-    """The position of the first whole batch at or behind a position whose offsets go on; None: there is none."""
+    """The position of the first whole batch at or after a position whose offsets go on; None: there is none."""
     while position + HEADER_BYTES <= size:
         data = file.read_at(min(CHUNK_BYTES, size - position), position)
         magic = np.frombuffer(data, np.uint8)[_MAGIC_POSITION:][: len(data) - HEADER_BYTES + 1]
@@ -259,7 +259,7 @@ def _bound(found: Walk, bounds: Bounds, data: bytes, starts: Ints, at: int) -> N
 
 
 def _begins_batch(file: File, size: int, bounds: Bounds) -> bool:
-    """Whether a whole batch begins at bounds.position, and not behind bounds.first."""
+    """Whether a whole batch begins at bounds.position, and not after bounds.first."""
     at = bounds.position
     if at + HEADER_BYTES > size:
         return at == size

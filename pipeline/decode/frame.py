@@ -81,7 +81,7 @@ class Bytes:
         return self._at(f"V{size}", positions)
 
     def varints(self, positions: Ints) -> tuple[Ints, Ints]:
-        """Zigzag varints at these positions, and the positions behind them."""
+        """Zigzag varints at these positions, and the positions after them."""
         pair = self._at("<u2", positions)
         if not (pair & 0x80).any():
             number = (pair & 0x7F).astype(np.int64)
@@ -89,11 +89,11 @@ class Bytes:
         is_long = pair & 0x80 != 0
         number = np.where(is_long, (pair & 0x7F) | (pair >> 1 & 0x3F80), pair & 0x7F).astype(np.int64)
         number = (number >> 1) ^ -(number & 1)
-        behind = positions + 1 + is_long
+        after = positions + 1 + is_long
         longer = np.flatnonzero(pair & 0x8080 == 0x8080)
         if longer.size:
-            number[longer], behind[longer] = self._long_varints(positions[longer])
-        return number, behind
+            number[longer], after[longer] = self._long_varints(positions[longer])
+        return number, after
 
     def _long_varints(self, positions: Ints) -> tuple[Ints, Ints]:
         """Varints of three bytes or more. Errors: IrregularError: longer than 10 bytes."""
@@ -131,12 +131,12 @@ class Frame:
     key_size: Ints  # -1: null
     value: Ints
     value_size: Ints
-    behind: Ints  # position behind the value, where the headers begin
+    after: Ints  # position after the value, where the headers begin
 
     @cached_property
     def headers(self) -> Headers:
         """All headers; found only when a column needs them."""
-        return _headers(self.bytes, self.behind, self.start + self.size)
+        return _headers(self.bytes, self.after, self.start + self.size)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -300,9 +300,9 @@ def _headers(data: Bytes, at: Ints, end: Ints) -> Headers:
 
 
 def _field(data: Bytes, at: Ints, least: int) -> tuple[Ints, Ints, Ints]:
-    """Fields with a varint size of at least `least`: sizes, positions, and the positions behind."""
+    """Fields with a varint size of at least `least`: sizes, positions, and the positions after the fields."""
     size, start = data.varints(at)
     smallest = int(size.min(initial=0))
-    behind = start + (size if smallest >= 0 else np.maximum(size, 0))
-    _must(smallest >= least and int(behind.max(initial=0)) <= data.size)
-    return size, start, behind
+    after = start + (size if smallest >= 0 else np.maximum(size, 0))
+    _must(smallest >= least and int(after.max(initial=0)) <= data.size)
+    return size, start, after

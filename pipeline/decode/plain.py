@@ -170,7 +170,7 @@ def _offset_columns(record: Record, header: BatchHeader) -> Row:
 
 
 def transaction_columns(raw_key: bytes | None, raw_value: bytes | None, *, is_control: bool) -> Row:
-    """The columns of a record of `__transaction_state` behind the location columns."""
+    """The columns of a record of `__transaction_state` after the location columns."""
     if is_control:
         return {"tombstone": False}
     row = _kind_columns(raw_key, raw_value)

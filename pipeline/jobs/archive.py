@@ -131,7 +131,7 @@ class ArchivedView:
         return self._query
 
     def poll(self) -> dict[str, int]:
-        """Key of a log (source/topic_ids.py) -> the offset behind its last archived record."""
+        """Key of a log (source/topic_ids.py) -> the offset after its last archived record."""
         if self._query is not None and (last := self._query.lastProgress) is not None:
             is_next = last["batchId"] <= max(self._rows, default=-1) + 1
             for progress in [last] if is_next else self._query.recentProgress:
@@ -143,7 +143,7 @@ class ArchivedView:
         return self._position
 
     def _note(self, offset: Any) -> None:
-        """Store what follows from a position behind a finished micro-batch. offset: as Spark reports it."""
+        """Store what follows from the position after a finished micro-batch. offset: as Spark reports it."""
         found: dict[str, int] = (json.loads(offset) if isinstance(offset, str) else offset) or {}
         position = {key: end for key, end in found.items() if self.holds(partition_of(log_of(key))[0])}
         if position != self._position:
@@ -199,7 +199,7 @@ class CompleteOffsetsFile:
         self._written: dict[str, int] = {}
 
     def update(self, positions: dict[str, int]) -> None:
-        """Write the file anew if it changes with the archive at these positions."""
+        """Write the file again if it changes with the archive at these positions."""
         if positions == self._positions:
             return
         self._positions = dict(positions)

@@ -9,7 +9,7 @@ In a process of its own nothing public tells it: there the job reads the query's
 
     momus pipeline bridge --checkpoint ./checkpoint --group spark-orders --bootstrap-server 127.0.0.1:9092 --every 5
 
-Either way it commits the position behind each finished micro-batch, and only when that is new. Spark never reads the
+Either way it commits the position after each finished micro-batch, and only when that is new. Spark never reads the
 group's offsets.
 """
 

@@ -109,7 +109,7 @@ class ReadProgress:
 
 
 def _is_read(reached: dict[str, int] | None, ends: dict[str, int] | None, now: dict[str, int] | None) -> bool:
-    """Whether a position is at or behind the ends of the logs that still exist."""
+    """Whether a position is at or after the ends of the logs that still exist."""
     if ends is None or now is None:
         return True
     return all((reached or {}).get(log, 0) >= min(end, now[log]) for log, end in ends.items() if log in now)

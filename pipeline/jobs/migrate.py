@@ -2,7 +2,7 @@
 
     momus pipeline migrate --input ./data --bootstrap-server kafka:9092 --output proof.json
 
-After any interruption it can be run again: it resumes behind the records that the target holds.
+After any interruption it can be run again: it resumes after the records that the target holds.
 """
 
 from __future__ import annotations

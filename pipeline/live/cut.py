@@ -1,7 +1,7 @@
 """The cut: which offsets of a running broker's logs a job reads.
 
 The broker goes on writing meanwhile. So the ends are looked at twice, all of them before any is looked at again, and a
-job reads up to the second. What a record below the first look rests on was written before it, and lies below the
+job reads up to the second. What a record below the first look rests on was written before it, and is below the
 second one: nothing that is written during the looks can make such a record look wrong.
 """
 

@@ -1,6 +1,6 @@
 """Fetches ranges of a broker's logs and decodes them into the rows of a view. Without Spark.
 
-A range is one of offsets. A batch belongs to the range that its last offset lies in, so to exactly one of adjacent
+A range is one of offsets. A batch belongs to the range that holds its last offset, so to exactly one of adjacent
 ranges. There are no files here: the columns `segment` and `position` are -1.
 """
 
@@ -72,7 +72,7 @@ def read_range(
 
 
 def _fetched(client: LogClient, wanted: LogRange) -> Iterator[tuple[bytes, Ints]]:
-    """Answers to Fetch, and where in them the batches of the range begin."""
+    """Responses to Fetch, and where in them the batches of the range begin."""
     log, place = wanted.cut.log, wanted.cut.place
     bounds = Bounds(wanted.begin, wanted.end)
     at = wanted.begin

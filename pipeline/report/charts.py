@@ -97,7 +97,7 @@ def timeline(name: str, changes: Sequence[tuple[int, str, int]], groups: Sequenc
             found = {round((at - span[0]) / pixel): _time(at) for at, who, _ in changes if who == group}
             times = sorted(found.values())
             axes.hlines(row, times[0], times[-1], color=GRID, linewidth=1)
-            ends = (row - 0.27, row + 0.27, math.nan)  # of a tick, and the gap behind it: all ticks are one path
+            ends = (row - 0.27, row + 0.27, math.nan)  # of a tick, and the gap after it: all ticks are one path
             at_ticks = [time for time in times for _ in ends]
             axes.plot(at_ticks, [*ends] * len(times), color=SERIES[row % len(SERIES)], solid_capstyle="butt")
         axes.set_yticks(range(len(groups)), [_short(group, 12 if phone else 22) for group in groups])
@@ -167,7 +167,7 @@ def _both(name: str, draw: Any, rows: int = 0, span: Span | None = None) -> str:
 
 
 class _Plot(NamedTuple):
-    """Where a time axis lies in a drawn chart, which cursor.py needs: px, and the times of `span` there."""
+    """Where a time axis is in a drawn chart, which cursor.py needs: px, and the times of `span` there."""
 
     left: float
     right: float

@@ -67,6 +67,6 @@ def moment(millis: int) -> str:
 
 
 def short_moment(millis: int, span: tuple[int, int]) -> str:
-    """A time within a span, without the date if the span lies in one day (UTC)."""
+    """A time within a span, without the date if the span is within one day (UTC)."""
     time = datetime.fromtimestamp(millis / 1000, UTC)
     return f"{time:%H:%M:%S}" if span[0] // _DAY_MS == span[1] // _DAY_MS else f"{time:%m-%d %H:%M:%S}"

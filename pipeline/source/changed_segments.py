@@ -25,8 +25,8 @@ class SegmentState(NamedTuple):
     log: str
     segment: int  # base offset
     size: int  # bytes of the file when it was read
-    reached: int  # position in the file behind the last batch that was read
-    end: int  # offset behind it
+    reached: int  # position in the file after the last batch that was read
+    end: int  # offset after it
     following: int | None  # base offset of the next segment; None: this one is active
     topic_id: str | None = None  # None: the log's folder names none, or the state was stored before ids were
 
@@ -95,7 +95,7 @@ def state_after_read(
 ) -> SegmentState | None:
     """A segment's state after a read; None: the segment changed or vanished meanwhile and must be read again.
 
-    facts: file position of the first row, `start`, and behind the last, `reached`, and the offset behind it, `end`;
+    facts: file position of the first row, `start`, and after the last, `reached`, and the offset after it, `end`;
     None: the read gave no rows. now: the segment as listed after the read; None: it is gone.
     """
     if now is None or not is_same(now.topic_id, wanted.topic_id):

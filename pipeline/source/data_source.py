@@ -15,7 +15,7 @@ Give `columns` where speed matters: Spark does not tell a data source written in
 without it every column is decoded.
 
 A stream (`spark.readStream`) takes the same options and `maxBytesPerTrigger`, the bytes of one micro-batch over all
-logs. Its position holds, for each log, the offset behind the last batch that was read. Jobs that keep the position
+logs. Its position holds, for each log, the offset after the last batch that was read. Jobs that keep the position
 themselves give `plan`, the file of plan_file.py: a query without a checkpoint begins where it says.
 """
 
@@ -103,7 +103,7 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(most) if most else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802  # Spark's name
-        """The position at the end of the next micro-batch: log -> offset behind its last batch.
+        """The position at the end of the next micro-batch: log -> offset after its last batch.
 
         Errors:  CorruptSegmentError: a segment is damaged in the middle of its log.
         """
@@ -124,7 +124,7 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.freeze_ends()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """The tasks that read what lies between two positions."""
+        """The tasks that read what is between two positions."""
         return list(tasks_of(self.options, self._planner.ranges_between(start, end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

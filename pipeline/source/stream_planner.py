@@ -1,7 +1,7 @@
 """Plans the micro-batches of a stream: how far the next one reads, and from which files.
 
-A position gives for each log the offset behind the last batch that was read, under a key that names the topic by its
-id (topic_ids.py). It never names a file, as files are cleaned, merged and removed. Where an offset lies in a file is
+A position gives for each log the offset after the last batch that was read, under a key that names the topic by its
+id (topic_ids.py). It never names a file, as files are cleaned, merged and removed. Where an offset is in a file is
 remembered as a hint that every reader checks.
 
 * A new log is read from its start; a deleted log leaves the position. A log whose topic has another id is a new one.
@@ -22,12 +22,12 @@ from pipeline.source.segment_files import SegmentFile
 from pipeline.source.segment_ranges import SegmentRange, whole_segments
 from pipeline.source.topic_ids import key_in, keys_of, of_key
 
-Position = dict[str, int]  # key of a log (topic_ids.py) -> the offset behind the last batch that was read
+Position = dict[str, int]  # key of a log (topic_ids.py) -> the offset after the last batch that was read
 _MAX_HINTS: Final = 8  # a log
 
 
 class BatchPosition(NamedTuple):
-    """Where an offset lies in a segment file."""
+    """Where an offset is in a segment file."""
 
     segment: int  # base offset
     position: int  # in the file
@@ -49,7 +49,7 @@ class StreamPlanner:
         self._frozen_ends = self.log_ends()
 
     def log_ends(self) -> Position:
-        """The offset behind the last whole batch of every log that has one."""
+        """The offset after the last whole batch of every log that has one."""
         return self.next_position({}, None)
 
     def next_position(self, start: Mapping[str, int], max_bytes: int | None) -> Position:
@@ -74,7 +74,7 @@ class StreamPlanner:
         return dict(sorted(position.items()))
 
     def ranges_between(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[SegmentRange]:
-        """The ranges of segment files that lie between two positions."""
+        """The ranges of segment files between two positions."""
         found, keys = [], {}
         for key, segments in self._by_key(end).items():
             if key_in(end, key) is not None:
@@ -105,7 +105,7 @@ class StreamPlanner:
     # ------------------------------------------------------------ where logs end
 
     def _end(self, key: str, found: list[SegmentFile]) -> int | None:
-        """The offset behind the last whole batch; None: there is no batch yet."""
+        """The offset after the last whole batch; None: there is no batch yet."""
         last = found[-1]
         known = self._tails.get(key)
         if known is None or known.segment != last.base_offset or known.position > last.size:
@@ -168,7 +168,7 @@ class StreamPlanner:
         return limit, used  # the cleaner has removed what was left
 
     def _locate(self, segment: SegmentFile, offset: int) -> int:
-        """Position of the first batch at or behind an offset."""
+        """Position of the first batch at or after an offset."""
         at = self._hint(segment.log, segment.base_offset, offset)
         if not at and offset > segment.base_offset:
             for reached in self._walk(segment, 0, offset, 0, CHUNK_BYTES):
@@ -199,5 +199,5 @@ def _resumed(start: Mapping[str, int], key: str, end: int) -> int | None:
 
 
 def _segment_index(found: list[SegmentFile], offset: int) -> int:
-    """Index of the segment in which an offset lies."""
+    """Index of the segment that holds an offset."""
     return max((number for number, each in enumerate(found) if each.base_offset <= offset), default=0)

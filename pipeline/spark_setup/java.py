@@ -58,7 +58,7 @@ def _from_variable() -> Path | None:
 
 def _from_path() -> Path | None:
     java = shutil.which(_JAVA)
-    # Distributions put links on PATH, and their targets lie in a Java home. macOS' /usr/bin/java is a stub without one
+    # Distributions put links on PATH, and their targets are in a Java home. macOS' /usr/bin/java is a stub without one
     # and fails when asked for its version.
     return Path(java).resolve().parent.parent if java else None
 

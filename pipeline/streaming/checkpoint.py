@@ -1,7 +1,7 @@
 """Reads the position of another process's streaming query from Spark's own checkpoint files, for `bridge`.
 
 Spark has no public reader of them, and tells its listeners only within the process that runs the query. It writes
-`offsets/N` before it runs micro-batch N and `commits/N` after its rows are written. So the position behind N is
+`offsets/N` before it runs micro-batch N and `commits/N` after its rows are written. So the position after N is
 committed when both files exist.
 """
 
@@ -16,7 +16,7 @@ from pipeline.files import open_directory
 
 
 def committed_position(path: str) -> tuple[int, list[Any]] | None:
-    """(number, position of each source behind it) of the last finished micro-batch; None: there is none yet."""
+    """(number, position of each source after it) of the last finished micro-batch; None: there is none yet."""
     files, root = open_directory(path)
     finished = _batches(files, f"{root}/commits") & _batches(files, f"{root}/offsets")
     if not finished:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Tables: TypeAlias = "dict[str, DataFrame]"
-STATE_FORMAT: Final = "parquet"  # whatever --format: nobody but the next micro-batch reads it
+STATE_FORMAT: Final = "parquet"  # whatever --format: only the next micro-batch reads it
 
 
 class View(NamedTuple):

@@ -5,7 +5,7 @@
 
 A micro-batch is finished once the position names it, which is its last step. One that was planned and not finished is
 planned the same again, and replaces what it had written. Spark's checkpoint is not read. Of a data directory it is not
-needed either, and begun anew with each start. Of an archive, whose tables Spark's own sources read, it has the position
+used either; it begins again with each start. Of an archive, whose tables Spark's own sources read, it has the position
 in them: a micro-batch that Spark repeats though it is finished is passed over.
 """
 
@@ -23,7 +23,7 @@ STATE: Final = "_state"
 DATA_DIRECTORY: Final = "logs"  # the source of a view that is no archive's table
 VERSION: Final = 1
 
-Ends = dict[str, dict[str, int]]  # view of a data directory -> key of a log -> the offset behind what was read
+Ends = dict[str, dict[str, int]]  # view of a data directory -> key of a log -> the offset after what was read
 
 
 class Position(NamedTuple):

@@ -120,7 +120,7 @@ def _decided(rows: DataFrame) -> DataFrame:
     some = rows.where(_depends_on_others() & (_is_commit() | (sent & F.col("control").isNotNull())))
     # Records of transactions may carry the headers of a multi-batch commit too: only the marker decides for them.
     spans = {"_span": F.when(~sent, F.col("commit_id")), "_size": F.when(~sent, F.col("commit_size"))}
-    # A commit over several batches lies in one block whatever its offsets, so that its records are counted there.
+    # A commit over several batches is in one block whatever its offsets, so that its records are counted there.
     block = F.when(sent, block_of())
     every = Window.partitionBy("log", "producer_id", *spans, block)
     spanned = some.withColumns(spans).withColumn("_parts", F.count(F.lit(1)).over(every))
@@ -150,7 +150,7 @@ def undecided(rows: DataFrame) -> DataFrame:
 def history(changes: DataFrame) -> DataFrame:
     """The changes that a reader could see: without pending offsets that a later record of the log had overtaken."""
     effect = ("effective_offset", "log_offset")
-    # Of several in one transaction, the last counts: these lie in one block.
+    # Of several in one transaction, the last counts: these are in one block.
     by_effect = Window.partitionBy(*KEY, block_of("effective_offset")).orderBy(*effect)
     marked = changes.withColumn("_next", F.lead("effective_offset").over(by_effect))
     marked = with_running(marked, KEY, {"_ahead": Running(MAX, F.col("log_offset"))}, effect)

@@ -94,7 +94,7 @@ def committed(changes: DataFrame, slots: Slots) -> DataFrame:
         .groupBy(*LABELS, "slot")
         .agg(newest)
     )
-    # A change that takes effect late may lie early in the log: in a transaction whose offset was overtaken before its
+    # A change that takes effect late may be early in the log: in a transaction whose offset was overtaken before its
     # end.
     so_far = Window.partitionBy(*LABELS).orderBy("slot").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     filled = _filled(seen, LABELS, slots).withColumn("last", F.max_by("last", "last.log_offset").over(so_far))
@@ -116,9 +116,9 @@ def ends(records: DataFrame, slots: Slots) -> DataFrame:
 def lag(commits: DataFrame, ends: DataFrame, slots: Slots) -> DataFrame:
     """The lag of each group, topic and partition at each slot, from rows of `committed` and `ends`."""
     joined = commits.join(ends, ["slot", "topic", "partition"], "left")
-    behind = F.greatest(F.col(END) - F.col(OFFSET), F.lit(0).cast("long"))
+    lag = F.greatest(F.col(END) - F.col(OFFSET), F.lit(0).cast("long"))
     return joined.select(
-        slots.time(F.col("slot")).alias("time"), *LABELS, OFFSET, END, F.when(F.col(END).isNotNull(), behind).alias(LAG)
+        slots.time(F.col("slot")).alias("time"), *LABELS, OFFSET, END, F.when(F.col(END).isNotNull(), lag).alias(LAG)
     )
 
 

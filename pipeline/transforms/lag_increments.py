@@ -1,6 +1,6 @@
 """Lag of new rows on top of the state that earlier ones left: DataFrame to DataFrame.
 
-Lag is reported for moments, which lie `step` apart, counted from 1970, so that every run has the same ones. The state
+Lag is reported for moments, which are `step` apart, counted from 1970, so that every run has the same ones. The state
 is small: for each group, topic and partition the last change of every moment not yet reported and the one in force at
 the last reported moment; for each log its end at the same moments; and the commits that no later record has decided.
 """
@@ -39,7 +39,7 @@ class Moments(NamedTuple):
     def after(self, time: Column) -> Column:
         """The moment at which something that happened then counts: the next one, or for late records the last reported.
 
-        So a late record first shows in the moment behind the last reported one.
+        So a late record first shows in the moment after the last reported one.
         """
         micros = F.unix_micros(time)
         first = micros + F.pmod(-micros, F.lit(self.step // MICRO))

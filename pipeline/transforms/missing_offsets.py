@@ -19,7 +19,7 @@ REMOVED, BEFORE, UNWAITED, ABSENT = "removed", "before", "unwaited", "absent"
 
 
 def block_of(offset: str = "offset") -> Column:
-    """The number of the block that an offset lies in."""
+    """The number of the block that holds an offset."""
     return F.expr(f"{offset} div {BLOCK_OFFSETS}")
 
 
@@ -47,17 +47,17 @@ def with_expected(spans: DataFrame) -> DataFrame:
 
 
 def with_next(rows: DataFrame, column: str, name: str) -> DataFrame:
-    """Rows with `name`: the value of a column in the row behind it in its log, by offset; null in a log's last row."""
+    """Rows with `name`: the value of a column in the next row of its log, by offset; null in a log's last row."""
     inside = Window.partitionBy("log", "block").orderBy("offset")
     numbered = rows.withColumn("block", block_of())
     first = F.min_by(F.struct(F.col(column).alias("value")), F.col("offset"))
-    behind = F.lead("first").over(Window.partitionBy("log").orderBy("block"))
-    blocks = numbered.groupBy("log", "block").agg(first.alias("first")).select("log", "block", behind.alias("behind"))
+    after = F.lead("first").over(Window.partitionBy("log").orderBy("block"))
+    blocks = numbered.groupBy("log", "block").agg(first.alias("first")).select("log", "block", after.alias("after"))
     return (
         numbered.withColumn("inside", F.lead(F.struct(F.col(column).alias("value"))).over(inside))
         .join(blocks, ["log", "block"])
-        .withColumn(name, F.coalesce("inside", "behind").getField("value"))
-        .drop("block", "inside", "behind")
+        .withColumn(name, F.coalesce("inside", "after").getField("value"))
+        .drop("block", "inside", "after")
     )
 
 

@@ -32,7 +32,7 @@ class Running:
     """A value over the rows of a key before each row: the last one that is not null, the highest, lowest, or the sum.
 
     inclusive  the row itself counts too
-    backwards  the rows behind are meant, not those before; the last is then the next
+    backwards  the rows after are meant, not those before; the last is then the next
     """
 
     how: str

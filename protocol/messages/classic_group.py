@@ -104,7 +104,7 @@ class HeartbeatRequest(Message):
 
 @message(api_key=12, versions="0-4", flexible="4+")
 class HeartbeatResponse(Message):
-    """Whether to go on, rejoin or start anew."""
+    """Whether to go on, rejoin or start again."""
 
     throttle_time_ms: int = field(Int32, "1+")
     error_code: int = field(Int16)

@@ -1,4 +1,4 @@
-"""Messages that describe the quorum behind the cluster's metadata (KIP-595)."""
+"""Messages that describe the quorum of controllers that holds the cluster's metadata (KIP-595)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def filter_batch(
     if marker_goes and header.base_offset >= plan.tombstones_end:  # an image may hold its transaction as open
         marker_goes, plan.held_tombstones = False, True
     discard = marker_goes or plan.is_aborted(header) or header.base_offset in plan.partial
-    strip = header.base_offset in plan.whole  # of what survives, nobody can tell any more whether it is all
+    strip = header.base_offset in plan.whole  # what survives no longer shows whether it is all
     kept: list[Record] = []
     provenance: Headers = ()  # who made this commit: on the first record there is
     tombstones = empty_marker

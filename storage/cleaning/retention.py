@@ -1,4 +1,4 @@
-"""Which segments have to go: behind the log's start, too much, too old."""
+"""Which segments are removed: below the log's start, too much, too old."""
 
 from __future__ import annotations
 

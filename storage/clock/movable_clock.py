@@ -6,7 +6,7 @@ from storage.clock.clock import Clock
 
 
 class MovableClock:
-    """Another clock until somebody moves it: ahead, or to a moment at which it then stands; never back.
+    """Follows another clock until it is moved: ahead, or to a moment at which it then stands; never back.
 
     The wall clock and the steady clock move together. What is measured by `monotonic_ms` goes on as it did.
     """

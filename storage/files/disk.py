@@ -48,7 +48,7 @@ class Platform:
 
 
 class Handle:
-    """An open descriptor that closes itself when nobody holds it any more."""
+    """An open descriptor that closes itself when nothing refers to it any more."""
 
     __slots__ = ("_close", "_lock", "_platform", "fd")
 
@@ -112,7 +112,7 @@ class SystemFiles:
                 return handle
             while len(self._pool) >= self.max_open_files:
                 self._close_oldest()
-            # a deleted file that somebody still names must not come back as an empty one
+            # a deleted file that is still referred to must not come back as an empty one
             flags = _OPEN_FLAGS if file.size else _OPEN_FLAGS | os.O_CREAT
             handle = Handle(self._open(file.path, flags), self.platform)
             self._pool[file] = handle
@@ -134,7 +134,7 @@ class SystemFiles:
         file._handle = None
 
     def forget(self, file: SystemFile) -> None:
-        """Take a file's descriptor out of the pool; it closes when nobody reads from it any more."""
+        """Take a file's descriptor out of the pool; it closes after the last read."""
         with self._lock:
             self._pool.pop(file, None)
             file._handle = None
@@ -186,7 +186,7 @@ class SystemFiles:
 
     def adopt(self, source: Source, old: str, new: str) -> None:
         try:
-            if os.name == "nt":  # a file with a second name cannot be replaced there while somebody reads it
+            if os.name == "nt":  # a file with a second name cannot be replaced there while it is being read
                 raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
             os.link(old, new)
         except FileNotFoundError:
@@ -294,7 +294,7 @@ class SystemFile:
         """The name goes now: whoever still reads keeps this object, and by it the open file, until it is done."""
         try:
             handle = self._files.handle(self)
-        except OSError:  # out of descriptors, or never made: then nobody can be reading it for long
+        except OSError:  # out of descriptors, or never made: then no reader can have it open for long
             self.close()
             return
         self.close()

@@ -77,7 +77,7 @@ class File(Protocol):
         """Let the name go. Who reads this object reads on; the descriptor closes after the last reader."""
 
     def sync(self) -> None:
-        """Durable: what was appended survives loss of power. Errors: OSError: nobody knows what the disk holds."""
+        """Durable: what was appended survives loss of power. Errors: OSError: what the disk holds is unknown."""
 
     def truncate(self, n: int) -> None:
         """Cut the file to n bytes."""
@@ -150,7 +150,7 @@ class Files(Protocol):
         """Durable: the names in a directory survive loss of power."""
 
     def start(self, work: Work) -> Callable[[], bool]:
-        """Have something done to the disk beside the caller, behind all that was started before.
+        """Have something done to the disk beside the caller, after all that was started before.
 
         The function returned tells whether that is done, and raises what the work raised.
         """

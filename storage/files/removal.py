@@ -16,7 +16,7 @@ def remove_directory(env: Env, directory: str) -> None:
     """Rename the directory of a partition, then remove it. A start removes what a crash leaves (is_leftover).
 
     The new name is synced first where files are. Otherwise a loss of power could leave the directory under its old name
-    and without its partition.metadata, and a topic that is made anew would take the segments in it for its own.
+    and without its partition.metadata, and a topic that is created again would take the segments in it for its own.
     """
     parent, _, name = directory.rpartition("/")
     topic, _, index = name.rpartition("-")

@@ -41,7 +41,7 @@ def write(files: Files, path: str, payload: Buffer, version: int = VERSION) -> N
 
 
 def write_slowly(files: Files, path: str, payload: Sequence[Buffer], version: int = VERSION) -> Iterator[None]:
-    """Write the parts of a payload beside the loop, where making, writing and syncing a file holds nobody up.
+    """Write the parts of a payload beside the loop, where making, writing and syncing a file delays no request.
 
     The name comes in the loop: who iterates no more, because the directory has become another cluster's, leaves none.
 

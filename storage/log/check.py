@@ -107,4 +107,4 @@ def _index_remarks(files: Files, stem: str, base_offset: int, size: int, batches
         for offset, position in zip(index.offsets, index.positions, strict=True)
     )
     if not right:
-        yield f"{stem.rpartition('/')[2]}{INDEX_SUFFIX} does not fit its log: it is made anew when the log is opened"
+        yield f"{stem.rpartition('/')[2]}{INDEX_SUFFIX} does not fit its log: it is made again when the log is opened"

@@ -110,7 +110,7 @@ class Log(LogWriter):
         """Whole batches of one segment from the one that holds offset, all below limit_offset.
 
         None: nothing to read there yet (or the first batch is larger than max_bytes and min_one is False).
-        Errors:  OFFSET_OUT_OF_RANGE: before the log's start or behind its end.
+        Errors:  OFFSET_OUT_OF_RANGE: before the log's start or after its end.
         """
         if self.shared_slices is not None:
             return self._read_shared(offset, max_bytes, limit_offset, min_one)
@@ -179,7 +179,7 @@ class Log(LogWriter):
         Durable: when the caller has written log_start_offset into its checkpoint.
         """
         if offset > self.flushed_offset:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {offset} is behind the end {self.flushed_offset}")
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {offset} is after the end {self.flushed_offset}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.cut_front(offset)
@@ -220,7 +220,7 @@ class Log(LogWriter):
         )
 
     def dirty_ratio(self, now_ms: int | None = None, last_stable_offset: int | None = None) -> float:
-        """Bytes that cleaning would look at anew, as a part of all that it may touch."""
+        """Bytes that cleaning would look at again, as a part of all that it may touch."""
         return compaction.dirty_ratio(self, now_ms, last_stable_offset)
 
     def is_overdue(self, now_ms: int, last_stable_offset: int | None = None) -> bool:

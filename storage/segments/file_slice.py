@@ -23,7 +23,7 @@ class FileSlice:
         self._file = file
         self.position = position
         self._size = size
-        self.end_offset = end_offset  # that of the batch behind it
+        self.end_offset = end_offset  # that of the batch after it
         # what counts against a Fetch's limits: where the limit leaves a batch out, all of it (Kafka sends a part of it)
         self.asked = asked if asked > size else size
         self.keeps = False  # what was read, for others that want it; they let go of this slice soon
@@ -60,5 +60,5 @@ class FileSlice:
         return data
 
     def part(self, start: int, stop: int, end_offset: int) -> FileSlice:
-        """The batches between two bytes of the slice; `end_offset`: that of the batch behind them."""
+        """The batches between two bytes of the slice; `end_offset`: that of the batch after them."""
         return FileSlice(self._file, self.position + start, stop - start, end_offset)

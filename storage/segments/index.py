@@ -56,7 +56,7 @@ class SparseIndex:
         return self.time_offsets[at] if at >= 0 else 0
 
     def cut_back(self, position: int, relative_offset: int) -> None:
-        """Forget what lies at or behind a position and an offset."""
+        """Forget what is at or after a position and an offset."""
         at = bisect_left(self.positions, position)
         del self.offsets[at:], self.positions[at:]
         at = bisect_left(self.time_offsets, relative_offset)

@@ -36,7 +36,7 @@ class LeaderEpochs:
         self.dirty = True
 
     def cut_back(self, end_offset: int) -> None:
-        """Forget epochs that start at or behind the log's new end."""
+        """Forget epochs that start at or after the log's new end."""
         at = bisect_left(self.start_offsets, end_offset)
         if at < len(self.epochs):
             del self.epochs[at:], self.start_offsets[at:]

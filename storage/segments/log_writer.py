@@ -40,7 +40,7 @@ class LogWriter:
         self.synced_ms = env.clock.steady_ms()  # when it was synced last, or opened
         # how far the clock was then ahead of the one that dates files
         self.ahead_of_files_ms = env.clock.now_ms() - env.files.file_clock_ms()
-        # below this the cleaner has been; what lies behind it is dirty
+        # below this the cleaner has been; what follows it is dirty
         self.cleaned_offset = 0
         self.held_tombstones = False  # whether the last cleaning kept some that were due
         # called with base offset, end offset and remaining markers when the cleaner has replaced segments by one
@@ -130,7 +130,7 @@ class LogWriter:
         self.end_offset = last_offset + 1
 
     def append_together(self, batches: Sequence[tuple[bytes, int]], *, max_timestamp_ms: int) -> None:
-        """Promise whole batches, (bytes, last offset) each, that are to lie in one segment. No I/O."""
+        """Promise whole batches, (bytes, last offset) each, that are to be in one segment. No I/O."""
         if self._broken:
             raise StorageError(self._broken)
         size = sum(len(batch) for batch, _ in batches)
@@ -193,7 +193,7 @@ class LogWriter:
     def sync(self) -> int:
         """Make durable what is written now; may run in another thread. Returns the offset synced.
 
-        Errors:  OSError: nobody knows what the disk holds; cut back to synced_offset, do not try again.
+        Errors:  OSError: what the disk holds is unknown; cut back to synced_offset, do not try again.
         """
         if self._broken:
             raise StorageError(self._broken)
@@ -207,7 +207,7 @@ class LogWriter:
 
     def _sync_files(self, end_offset: int) -> None:
         """Sync all that is written to the segments that begin before an offset."""
-        if not self._names_synced and self.topic_id is not None:  # before the data, or nobody could tell whose they are
+        if not self._names_synced and self.topic_id is not None:  # before the data: a start reads whose they are
             checkpoints.write_partition_metadata(self.env.files, self.directory, self.topic_id, sync=True)
         segments = list(self.segments)
         first = max(0, bisect_right(segments, self.synced_offset, key=base_offset_of) - 1)

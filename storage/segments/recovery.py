@@ -74,7 +74,7 @@ def recover(
 def recovering(
     env: Env, directory: str, config: LogConfig, epochs: LeaderEpochs, recovery_point: int, clean: bool
 ) -> Generator[None, None, Recovered]:
-    """The same in slices. Nobody may write to the directory between them."""
+    """The same in slices. Nothing may write to the directory between them."""
     files = env.files
     bases = tidy(files, directory)
     if not bases:
@@ -223,7 +223,7 @@ def _tail(segment: Segment, epochs: LeaderEpochs) -> int | None:
 
 
 class _Scan:
-    """A walk over one segment with every check; behind its last step, position is where the good part ends."""
+    """A walk over one segment with every check; after its last step, position is where the good part ends."""
 
     def __init__(self, segment: Segment, config: LogConfig, epochs: LeaderEpochs, trusted_offset: int) -> None:
         self.reason = ""
@@ -301,10 +301,10 @@ def _why_not(segment: Segment, position: int) -> str:
 
 
 def _whole_batch_after(segment: Segment, position: int, next_offset: int) -> int | None:
-    """Position of any whole batch with a right CRC and a later offset behind a bad one.
+    """Position of any whole batch with a right CRC and a later offset after a bad one.
 
     The bad batch's own length may be what is damaged, so every byte may be a batch's first. A batch that is
-    only the content of a record lies: its base offset does not come after this log's.
+    only the content of a record does not match: its base offset does not come after this log's.
     """
     end = segment.size
     base = position + 1

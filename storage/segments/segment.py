@@ -162,7 +162,7 @@ class Segment:
         self.is_full = False
 
     def measure_max_timestamp(self, end: int = NEVER) -> None:
-        """Largest timestamp before a position: by time index, then by the headers behind its last entry."""
+        """Largest timestamp before a position: by time index, then by the headers after its last entry."""
         index = self.index
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
         start = 0
@@ -180,7 +180,7 @@ class Segment:
     # -- the index on disk
 
     def load_index(self) -> None:
-        """Read the index files; what is missing or cannot be right is made anew from the log."""
+        """Read the index files; what is missing or cannot be right is made again from the log."""
         index = None
         with suppress(FileNotFoundError):
             index = decode(
@@ -211,7 +211,7 @@ class Segment:
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
 
     def rebuild_index(self, interval_bytes: int = 4096) -> None:
-        """Make the index anew from the batches."""
+        """Make the index again from the batches."""
         self.start_index()
         for position, header in self.headers(0):
             self.note(position, header, interval_bytes)
@@ -226,7 +226,7 @@ class Segment:
 
     @property
     def index_is_news(self) -> bool:
-        """Whether saving the index would tell the next start anything: an empty one is made anew in any case."""
+        """Whether saving the index would tell the next start anything: an empty one is made again in any case."""
         index = self._index
         if index is None or self.pending or not self.size:
             return False
@@ -351,7 +351,7 @@ def read_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
 
 
 def remove_index(files: Files, stem: str) -> bool:
-    """Remove both index files of a segment, which are made anew when needed. Whether there were any."""
+    """Remove both index files of a segment, which are made again when needed. Whether there were any."""
     found = False
     for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
         if files.exists(stem + suffix):

@@ -76,7 +76,7 @@ def _topics(broker) -> list[str]:
 
 def test_1_nobody_listens():
     address = free_address()
-    assert f"nobody listens on {address} (127.0.0.1 refused the connection)" in doctor(address)
+    assert f"nothing listens on {address} (127.0.0.1 refused the connection)" in doctor(address)
 
 
 def test_2_name_is_not_known():
@@ -144,7 +144,7 @@ def test_5_listener_whose_tls_refuses_by_an_alert(listen):
 
 def test_6_advertised_port_where_nobody_listens(serve):
     away = free_address()
-    assert f"broker 1 sends clients to {away}, but nobody listens on {away}" in doctor(serve(away))
+    assert f"broker 1 sends clients to {away}, but nothing listens on {away}" in doctor(serve(away))
 
 
 def test_7_advertised_name_that_is_not_known_outside_its_network(serve):

@@ -286,7 +286,7 @@ def test_place_or_user_that_is_none_is_refused(cluster):
             cluster.consume("t", **words)
     with pytest.raises(ControlError, match='"offset" and "offsets" take 0 or more'):
         cluster.control.ask("POST", f"{cluster.control.prefix}/topics/t/consume", {"offsets": {"0": -1}})
-    with pytest.raises(ValueError, match="user='alice': nobody logs in to this cluster; make it with security="):
+    with pytest.raises(ValueError, match="user='alice': this cluster has no users; make it with security="):
         cluster.client_config("confluent", user="alice")
 
 

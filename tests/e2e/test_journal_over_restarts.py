@@ -48,7 +48,7 @@ def test_expectation_counts_requests_before_and_after_a_restart(broker, end):
     broker.start()
     ask_api_versions(broker, 1)
     (unmet,) = broker.journal.unmet()
-    assert "came 3 times, expected exactly 2\n  2 of them before the journal began anew" in unmet
+    assert "came 3 times, expected exactly 2\n  2 of them before the journal began again" in unmet
     assert broker.unverified() == [unmet]
 
 
@@ -115,7 +115,7 @@ def test_upper_limit_is_not_kept_by_a_journal_that_was_off_before_a_restart():
         broker.restart()
         broker.journal.keep(1)
         (unmet,) = broker.journal.unmet()
-        assert "before the journal began anew: the journal is off" in unmet
+        assert "before the journal began again: the journal is off" in unmet
 
 
 def test_expectation_knows_that_the_journal_was_off_for_a_time(cluster):
@@ -125,8 +125,8 @@ def test_expectation_knows_that_the_journal_was_off_for_a_time(cluster):
         ask_api_versions(cluster, 1)
         cluster.journal.keep(mb)
     (unmet,) = cluster.journal.unmet()
-    assert "came 2 times as far as is known, expected exactly 2\n  1 of them before the journal began anew" in unmet
-    assert "before the journal began anew: the journal is off" in unmet
+    assert "came 2 times as far as is known, expected exactly 2\n  1 of them before the journal began again" in unmet
+    assert "before the journal began again: the journal is off" in unmet
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -160,7 +160,7 @@ def test_process_that_ends_by_itself_cannot_be_asked_and_that_is_told(broker, is
         broker.start()
     told = broker.unverified()
     assert told[0] == "the broker ended, and could not be asked whether the fault idle acted"
-    assert "before the journal began anew: the broker ended, and could not be asked what it had seen" in told[1]
+    assert "before the journal began again: the broker ended, and could not be asked what it had seen" in told[1]
     assert len(told) == 2
     broker.restart()
     assert broker.unverified() == told

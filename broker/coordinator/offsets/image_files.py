@@ -22,7 +22,7 @@ logger = logging.getLogger("momus.images")
 def begin_replay(
     make_machine: Callable[[], Any], log: Log, limit_offset: int, *, is_large: bool
 ) -> Generator[None, None, tuple[Replay, int]]:
-    """Begin a replay, in slices: with the image of a large log that has one. Answers the offset to replay from, too.
+    """Begin a replay, in slices: with the image of a large log that has one. Returns the offset to replay from, too.
 
     The images of a small log are removed. After a power cut it may be shorter than it was when they were made. Once it
     had grown beyond them, a later start would use an image of records that were lost.
@@ -40,7 +40,7 @@ def begin_replay(
 
 
 def load_image(log: Log, limit_offset: int, replay: Replay) -> Generator[None, None, int | None]:
-    """Begin a replay with the newest image, in slices. Answers the offset to replay from; None: use a new Replay."""
+    """Begin a replay with the newest image, in slices. Returns the offset to replay from; None: use a new Replay."""
     found = newest_image(log, limit_offset)
     if found is None:
         return None

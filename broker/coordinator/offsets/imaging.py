@@ -31,9 +31,9 @@ def is_due(shard: Shard) -> bool:
 
 
 def clean_commits(shard: Shard, producer_expiration_ms: int, now_ms: int, limit_offset: int) -> Iterator[None]:
-    """Clean the log of a coordinator. A start from an image must find the tombstones of what was deleted behind it.
+    """Clean the log of a coordinator. A start from an image must find the tombstones of what was deleted after it.
 
-    So tombstones behind the oldest image stay; if the last pass kept some that were due, a new image comes first.
+    So tombstones after the oldest image stay; if the last pass kept some that were due, a new image comes first.
     """
     log = shard.log
     if log.held_tombstones:

@@ -43,7 +43,7 @@ class First(NamedTuple):
 
 
 class Layout:
-    """How records of a gapped run lie in a batch, those whose offset delta takes `delta_bytes` (1 or 2)."""
+    """How records of a gapped run are laid out in a batch, those whose offset delta takes `delta_bytes` (1 or 2)."""
 
     __slots__ = ("delta_bytes", "head", "key_size", "records", "size", "value_size")
 

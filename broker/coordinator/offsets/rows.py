@@ -2,7 +2,7 @@
 
 Nothing committed: None. One row, as most groups have it: one integer, see `_one`. Else an array of int64: a head (first
 partition, epoch, time, count and flags), then row after row: the offset; epoch and time where they differ between rows;
-the partition where there are gaps. A function that changes rows answers them anew, and may have changed the array that
+the partition where there are gaps. A function that changes rows returns new ones, and may have changed the array that
 it was given.
 """
 

@@ -1,4 +1,4 @@
-"""The control endpoint of a process: its routes behind its HTTP server.
+"""The control endpoint of a process: its routes and its HTTP server.
 
 Beyond Kafka: a control endpoint (`--control HOST:PORT`, HTTP and JSON on loopback) moves the clock and stops and starts
               virtual brokers. A partition whose only replica is stopped goes to another node and comes back; Kafka
@@ -49,7 +49,7 @@ class Control:
         self._streams = 0
 
     async def open(self, host: str, port: int) -> str:
-        """Listen. Answers HOST:PORT."""
+        """Listen. Returns HOST:PORT."""
         return await self._http.open(host, port)
 
     async def close(self) -> None:

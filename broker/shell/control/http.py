@@ -97,7 +97,7 @@ class HttpServer:
         self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
 
     async def open(self, host: str, port: int) -> str:
-        """Listen. Answers HOST:PORT."""
+        """Listen. Returns HOST:PORT."""
         self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=64)
         return host_port(host, self._server.sockets[0].getsockname()[1])
 
@@ -143,7 +143,7 @@ class HttpServer:
     async def _serve_one(
         self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Serve one request. Answers whether another one may follow."""
+        """Serve one request. Returns whether another one may follow."""
         keeps_alive = False
         try:
             first = await self._first_byte(task, reader)

@@ -120,7 +120,7 @@ class Route:
              another folder with its whole name.
     about    one sentence, for the index and the OpenAPI description.
     body     the shape of the JSON object that is sent; None: none is.
-    query    the parameters behind the path: name -> what it is for.
+    query    the parameters after the path: name -> what it is for.
     answer   the shape of the JSON that is answered with status 200; Text, or a Medium: something else.
     example  a body that works, for the description.
     """

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from storage.files.env import Files
 
 FORMAT: Final = 1
-# Settings that a replay, which authenticates nobody, does not need; some are secrets.
+# Settings that a replay, which authenticates no client, does not need; some are secrets.
 SECURED: Final = ("listener", "advertised.", "sasl.", "ssl.", "security.", "authorizer.", "super.users", "delegation.")
 START: Final = "start-of-recording"
 
 
 async def begin(cluster: ClusterServer, disk: Files) -> Broker:
-    """Take a snapshot, and begin again from it, so that a replay can begin as this life does. Answers, and fails, as
+    """Take a snapshot, and begin again from it, so that a replay can begin as this life does. Returns, and fails, as
     `restore`."""
     end(cluster, disk)
     folder = f"{cluster.plan.data_dir}/{RECORDINGS}"

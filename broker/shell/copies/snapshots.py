@@ -1,7 +1,7 @@
 """The snapshots of a cluster, by name: copies of its data directory, on its disk or in memory.
 
 A snapshot holds what a restart would find at that moment (broker/cluster/copies.py), and how the clock was moved. It
-lies in a folder of its own in the data directory, or in memory where the cluster does, and stays through resets and
+is in a folder of its own in the data directory, or in memory where the cluster does, and stays through resets and
 restores. On disk a later process finds it again.
 """
 
@@ -101,7 +101,7 @@ class Snapshots:
         return about
 
     def remove(self, name: str) -> Callable[[], None]:
-        """Give a snapshot up. Answers what removes its files, which may take long.
+        """Give a snapshot up. Returns what removes its files, which may take long.
 
         Errors: UnknownSnapshotError, OSError.
         """

@@ -98,7 +98,7 @@ class Steps:
         self._wait()
 
     def _run(self, now_us: int, work_us: int) -> int:
-        """Run steps for so long, at least one. Answers how long it took."""
+        """Run steps for so long, at least one. Returns how long it took."""
         self._turn.begin()
         jobs, monotonic_us = self._turn.jobs, self._turn.env.clock.monotonic_us
         while jobs.step() and monotonic_us() - now_us < work_us:

@@ -26,7 +26,7 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     loading = 0
     for index, shard in enumerate(broker.groups.shards):
         if shard.machine is None and not broker.directory.exists(OFFSETS_TOPIC, index):
-            continue  # nobody has written to it
+            continue  # no record was written to it
         try:
             shard.require()
         except UNREADABLE:

@@ -1,7 +1,7 @@
 """Decodes messages whose schema is in a schema registry: Avro, Protobuf and JSON in Confluent's wire format.
 
 Such a message begins with a zero byte and the schema's id (int32). The registry is asked over HTTP in a thread, each id
-once for one look: nothing is kept, because a registry that is started anew gives the same ids to other schemas.
+once for one look: nothing is kept, because a registry that is started again gives the same ids to other schemas.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ async def show_transaction(cluster: ClusterServer, call: Call) -> dict[str, Any]
 
 
 def _unknown(name: str) -> dict[str, Any]:
-    nobody = Transaction(name, -1, 0)
-    return {**_state(nobody), "state": "Dead", "groups": [], "events": []}
+    unknown = Transaction(name, -1, 0)
+    return {**_state(unknown), "state": "Dead", "groups": [], "events": []}
 
 
 async def _steps(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:

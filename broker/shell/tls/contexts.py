@@ -1,4 +1,4 @@
-"""What a TLS listener shows and trusts, as an SSLContext that is made again when a file behind it is replaced.
+"""What a TLS listener shows and trusts, as an SSLContext that is made again when one of its files is replaced.
 
 Differs:  a listener with TLS that has no key, or the certificate of another key, or asks for certificates and trusts
           none, or has a version of TLS or a cipher suite that is unknown, does not start; in Kafka it does, and no

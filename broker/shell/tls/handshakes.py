@@ -2,7 +2,7 @@
 
 A step costs 0.5 ms with an ECDSA key and 2 ms with one of RSA, most of it the signature. A thousand clients that
 connect at once would hold up everybody else by seconds if all were served in one iteration. Nothing here is done for
-all of them in one iteration: they are given up, and told in the log, a few at a time.
+all of them in one iteration: they are given up, and reported in the log, a few at a time.
 """
 
 from __future__ import annotations

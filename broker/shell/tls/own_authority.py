@@ -55,7 +55,7 @@ class OwnAuthority:
         self._write("truststore.p12", self._trust_store())
 
     def _write(self, name: str, data: bytes) -> None:
-        """Replace a file; nobody sees half of it."""
+        """Replace a file; no reader sees half of it."""
         path = self.folder / f".{name}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)
@@ -83,7 +83,7 @@ class OwnAuthority:
         self._write(f"{name}.p12", self._key_store(made))
 
     def rotate(self, *, authority: bool = False) -> None:
-        """Make all certificates anew; `authority`: by another authority, whom clients of before do not trust."""
+        """Make all certificates again; `authority`: by another authority, which earlier clients do not trust."""
         names = [path.stem for path in self.folder.glob("*.pem") if path.stem != "ca"]
         if authority:
             self._new_authority()

@@ -1,4 +1,4 @@
-"""One TLS connection: a protocol for the socket's transport, and a transport for the Connection behind it.
+"""One TLS connection: a protocol for the socket's transport, and a transport for its Connection.
 
 It stands between the two with an SSLObject over memory. asyncio has such a layer; this one lets the broker pace
 handshakes (`handshakes.py`), bound what they hold, choose the context for each client, and log what is wrong.
@@ -172,7 +172,7 @@ class TlsProtocol:
             self.transport.close()
 
     def _warn(self, error: ssl.SSLError) -> None:
-        """Log what ended a connection; with TLS 1.3 a client's certificate or its refusal of ours is told only here."""
+        """Log what ended a connection; with TLS 1.3 a client's certificate or its refusal of ours shows only here."""
         logger.warning("closing connection %s on listener %s: TLS: %s", self.app.host, self._name, _reason(error))
 
     def _give(self, data: bytes) -> None:

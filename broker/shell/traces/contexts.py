@@ -96,7 +96,7 @@ def parents_of(request: Any) -> list[str]:
 
 
 def appended(response: Any, topic_name: TopicName) -> list[Place]:
-    """Where the batches of a Produce lie now."""
+    """Where the batches of a Produce are now."""
     if not isinstance(response, ProduceResponse):
         return []
     return [
@@ -108,7 +108,7 @@ def appended(response: Any, topic_name: TopicName) -> list[Place]:
 
 
 def delivered(response: Any, topic_name: TopicName) -> list[Place]:
-    """Where the batches of a fetch's reply lie."""
+    """Where the batches of a fetch's reply are."""
     parts: list[tuple[str, Any]] = []
     if isinstance(response, FetchResponse):
         parts = [

@@ -34,7 +34,7 @@ def of_probe(address: str, probe: Probe, advertised_by: str = "") -> Finding:
             sentence = f"the name {host!r} is not known here ({probe.detail})"
             advice = "set advertised.listeners to a name that clients can resolve, or add it to their hosts file"
         case "refused":
-            sentence = f"nobody listens on {address} ({probe.detail} refused the connection)"
+            sentence = f"nothing listens on {address} ({probe.detail} refused the connection)"
             advice = "start the broker, or map this port out of its container"
         case "unreachable":
             sentence = f"{address} cannot be reached ({probe.detail})"

@@ -1,4 +1,4 @@
-"""What answers at an address: a broker, something else, or nobody; found with plain sockets."""
+"""What answers at an address: a broker, something else, or nothing; found with plain sockets."""
 
 from __future__ import annotations
 

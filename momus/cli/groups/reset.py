@@ -90,7 +90,7 @@ def parse_scope(text: str) -> tuple[str, list[int] | None]:
 
 
 def parse_datetime(text: str) -> int:
-    """Unix milliseconds of 2030-01-01T00:00:00.000, UTC unless a zone is told. Errors: ResetError."""
+    """Unix milliseconds of 2030-01-01T00:00:00.000, UTC unless a zone is given. Errors: ResetError."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -59,7 +59,7 @@ def produce(
 ) -> None:
     """Write records: a line of standard input each, or a FILE each.
 
-    Exit code 1: a record was refused, or nobody answers. Those before it are in the topic.
+    Exit code 1: a record was refused, or no broker answers. Those before it are in the topic.
     """
     from momus.cli.records.text import FormatError
 
@@ -180,7 +180,7 @@ def _records(
 
 
 def _delimiter(option: str, text: str) -> bytes:
-    """What lies between records, or between key and value. Errors: FormatError, UsageError."""
+    """What is between records, or between key and value. Errors: FormatError, UsageError."""
     from momus.cli.records.text import unescape
 
     if not text:
@@ -189,7 +189,7 @@ def _delimiter(option: str, text: str) -> bytes:
 
 
 def _pieces(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
-    """What lies between delimiters; the last one may go without. Lines come as soon as they are typed."""
+    """What is between delimiters; the last one may go without. Lines come as soon as they are typed."""
     if delimiter == b"\n":
         yield from (line.removesuffix(b"\n") for line in file)
         return
@@ -254,7 +254,7 @@ def consume(
 ) -> None:
     """Read records, from the beginning and for ever unless told otherwise.
 
-    Exit code 1: the topic, a partition or an offset is not there, or nobody answers.
+    Exit code 1: the topic, a partition or an offset is not there, or no broker answers.
     """
     from momus.cli.records.places import PlaceError, find, places_of
 

@@ -77,7 +77,7 @@ def _moment_ms(text: str) -> int:
 def find(
     client: RecordClient, topic: str, leaders: dict[int, int], places: Places, group: str | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """(partition -> first offset to read, partition -> the offset to stop before, where one is told)."""
+    """(partition -> first offset to read, partition -> the offset to stop before, where one is given)."""
     from momus.client.kafka_client import EARLIEST, LATEST  # where use_packages() has run
 
     first = client.offsets_at(topic, leaders, EARLIEST)

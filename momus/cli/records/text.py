@@ -52,7 +52,7 @@ def unescape(text: str) -> str:
     return re.sub(r"\\x([0-9a-fA-F]{2})|\\(.)", plain, text)
 
 
-# What each letter behind a % stands for, as in kcat -f.
+# What each letter after a % stands for, as in kcat -f.
 FIELDS: dict[str, Callable[[In], bytes]] = {
     "s": lambda r: r.value or b"",
     "S": lambda r: b"%d" % _length(r.value),

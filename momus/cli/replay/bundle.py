@@ -58,7 +58,7 @@ class Bundle:
                 if name.startswith("start/"):
                     place = folder / name.removeprefix("start/")
                     if not place.resolve().is_relative_to(folder.resolve()):
-                        raise BundleError(f"{self._path} has a file that would lie elsewhere: {name}")
+                        raise BundleError(f"{self._path} has a file that would be elsewhere: {name}")
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(file.read(name))
 

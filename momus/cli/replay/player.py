@@ -149,7 +149,7 @@ class Player:
         try:
             link.socket.sendall(b"".join(out))
         except OSError:
-            return  # it was closed, by a fault for example: a missing answer is told where it is missed
+            return  # it was closed, by a fault for example: a missing answer is reported where it is missed
         self._unsettled = event.connection
 
     def _request(self, frame: bytes, link: Link, at_ms: int) -> bytes:

@@ -85,7 +85,7 @@ class Momus:
         _ask_versions(self._barrier)
 
     def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
-        """Repeat a call of the control plane. Answers why it was refused, which it may have been in the recording."""
+        """Repeat a call of the control plane. Returns why it was refused, which it may have been in the recording."""
         try:
             self._cluster.control.ask(method, f"/_admin/clusters/{CLUSTER}{path}", body or None)
         except ControlError as error:
@@ -124,14 +124,14 @@ class Other:
         return _connect(self._addresses.get(broker, self._first))
 
     def go_to(self, at_ms: int) -> None:
-        """Nobody moves its clock."""
+        """Do nothing: this broker's clock cannot be moved."""
 
     def settle(self) -> None:
         """Whatever was sent has most likely been read when this returns."""
         self._client.call(ApiVersionsRequest(), 0)
 
     def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
-        """Repeat a call of the control plane by a client's request. Answers why that cannot be, or was refused."""
+        """Repeat a call of the control plane by a client's request. Returns why that cannot be, or was refused."""
         words = path.strip("/").split("/")
         if words == ["topics"]:
             code = self._create(body)

@@ -84,8 +84,8 @@ def test_size_that_is_larger_than_what_follows_is_malformed():
     )
 
 
-def test_bytes_behind_the_message_are_counted():
-    assert run(FRAME.hex() + "0102") == (0, TREE.replace("52 bytes", "54 bytes") + "52  2 bytes behind the message\n")
+def test_bytes_after_the_message_are_counted():
+    assert run(FRAME.hex() + "0102") == (0, TREE.replace("52 bytes", "54 bytes") + "52  2 bytes after the message\n")
 
 
 @pytest.mark.parametrize("api", ["3:12", "Metadata:12", "METADATA:12"])

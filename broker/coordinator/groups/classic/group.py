@@ -2,7 +2,7 @@
 
 The states
 ----------
-    Empty                no members: made by the first JoinGroup, or left behind by the last member
+    Empty                no members: made by the first JoinGroup, or when the last member has left
     PreparingRebalance   members are to join again; their JoinGroups are parked until all have, or a timeout passes
     CompletingRebalance  a new generation is chosen; SyncGroups are parked until the leader's brings the assignment
     Stable               every member can have its assignment

@@ -79,7 +79,7 @@ class ModernGroup:
     VOLATILE: ClassVar[Mapping[str, str]] = {
         "metadata_seen": "remembers which cluster metadata was already compared with metadata_hash",
         "pending_target": "a target that is being computed; started again after a restart",
-        "was_inconsistent": "what loading found; checked anew at every load",
+        "was_inconsistent": "what loading found; checked again at every load",
     }
     REPLAYS: ClassVar[Mapping[int, Callable[[Any, Any, Any], None]]]  # record type -> the method that replays it
 

@@ -61,7 +61,7 @@ class ShareGroup(ModernGroup):
 
     @property
     def state(self) -> State:
-        """Empty or Stable: nobody waits for anybody."""
+        """Empty or Stable: no member waits for another."""
         return State.STABLE if self.members else State.EMPTY
 
     def topic_names(self) -> frozenset[str]:
@@ -73,7 +73,7 @@ class ShareGroup(ModernGroup):
         return any(topic in names for names in self.subscriptions)
 
     def assignment_epochs(self, current: Any, partitions: CommittedPartitions) -> Iterator[int]:
-        """Nobody commits offsets in a share group."""
+        """Share groups have no committed offsets."""
         raise NotImplementedError
 
     def has_unassigned(self) -> bool:
@@ -89,7 +89,7 @@ class ShareGroup(ModernGroup):
         return False
 
     def tombstones(self) -> list[Record]:
-        """The records that delete the group; the state of its share partitions lies elsewhere."""
+        """The records that delete the group; the state of its share partitions is elsewhere."""
         return group_tombstones(self.group_id, self.members)
 
     # -- replay --------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def heartbeat(
 ) -> tuple[Any, int, Topics]:
     """Serve a heartbeat of a member that stays or joins. `request` has passed the checks that need no group.
 
-    Answers the response, the group epoch, and the share partitions whose state has to be made.
+    Returns the response, the group epoch, and the share partitions whose state has to be made.
     Shape:   member, group epoch, targets, current assignment and share partitions, each only if it changed.
     Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED.
     """

@@ -3,7 +3,7 @@
     MemberMetadata     ShareGroupMemberMetadata: subscription, client
     CurrentAssignment  ShareGroupCurrentMemberAssignment: epochs, partitions
 
-A partition may belong to several members at once, so nobody waits for another one: a member takes its whole target with
+A partition may belong to several members at once, so no member waits for another: a member takes its whole target with
 its next heartbeat.
 """
 
@@ -38,7 +38,7 @@ class CurrentAssignment(NamedTuple):
 
     @property
     def assigned_epochs(self) -> Mapping[bytes, Mapping[int, int]]:
-        """None: nobody commits offsets in a share group, so partitions have no assignment epochs."""
+        """None: share groups have no committed offsets, so partitions have no assignment epochs."""
         return NO_EPOCHS
 
     @property

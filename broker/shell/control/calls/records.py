@@ -91,7 +91,7 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Read records, and wait until there are `least`. Errors: RefusedError.
 
     An answer has `most` at most. Where it has as many, `more` says so, and `offsets` are where to go on; `source` says
-    of which topic they are, so that no records of another are put behind those that were read. Without `least` the
+    of which topic they are, so that no records of another are put after those that were read. Without `least` the
     topic and the partition must exist; else they are waited for, and `offsets` has only what is there.
     """
     topic, body = call.words["topic"], call.body
@@ -185,7 +185,7 @@ class _Reader:
         self._most = most
 
     async def read(self, partition: int, leader: int | None, position: int) -> int:
-        """Add those of a partition from an offset to its end. Answers the offset behind. Errors: RefusedError.
+        """Add those of a partition from an offset to its end. Returns the offset after the last. Errors: RefusedError.
 
         leader   None: there is no such partition, and nothing is read.
         """

@@ -49,7 +49,7 @@ async def lag_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if not cluster.virtual_nodes.is_up(node):
             raise RefusedError(409, f"broker {node.node_id} is stopped: it cannot lag")
         if len(cluster.virtual_nodes.all) == 1:
-            raise RefusedError(409, f"broker {node.node_id} is the only one: it follows nobody")
+            raise RefusedError(409, f"broker {node.node_id} is the only one: it follows no other")
         await _change(cluster.virtual_nodes.lag, node)
         return _describe(cluster, node)
 

@@ -37,14 +37,14 @@ async def show_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 
 async def remove_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Remove a fault, and let go what it keeps. Answers how it was at the end. Errors: RefusedError."""
+    """Remove a fault, and let go what it keeps. Returns how it was at the end. Errors: RefusedError."""
     fault = _find(cluster, call)
     cluster.broker.faults.remove(fault.name)
     return fault.as_json()
 
 
 async def remove_all(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
-    """Remove all faults. Answers how they were at the end."""
+    """Remove all faults. Returns how they were at the end."""
     faults = cluster.broker.faults.all()
     for fault in faults:
         cluster.broker.faults.remove(fault.name)

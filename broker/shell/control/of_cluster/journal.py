@@ -32,7 +32,7 @@ QUERY: Final = {
     "error": "only those answered with this error, such as NOT_COORDINATOR",
     "since": "only those answered since then: `now` of an earlier answer; all if numbers have begun again",
     "before": "only those whose `number` is below this: `number` of the oldest that another answer has, to read on",
-    "limit": f"the newest so many; {DEFAULT_LIMIT} unless told",
+    "limit": f"the newest so many; {DEFAULT_LIMIT} unless given",
 }
 
 

@@ -58,7 +58,7 @@ ROUTES: Final = (
         "broker.shell.page.messages:show_messages",
         "Messages of a partition, decoded; of transactions with their outcome. Long texts are cut, `bytes` is whole.",
         query={
-            "partition": "0 unless told",
+            "partition": "0 unless given",
             "offset": "from this offset on; without it the newest",
             "time_ms": "from the first that is not older than this time on",
             "limit": "so many at most; 50",

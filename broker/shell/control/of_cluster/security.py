@@ -65,7 +65,7 @@ ROUTES: Final = (
         "POST",
         "/certificates",
         "security:change_certificates",
-        'Change certificates: "rotate" makes all anew, "rotate-authority" by an authority that nobody trusts yet,'
+        'Change certificates: "rotate" makes all again, "rotate-authority" by an authority that no client trusts yet,'
         ' "expire" one ("server", or a user), "issue" a good one, for "hosts" if given.',
         body={"action": str, "name": Optional_(str), "hosts": Optional_([str])},
         answer={"certificates": [str]},
