@@ -7,20 +7,19 @@ refused.
 
 from __future__ import annotations
 
-import errno
 import re
 from typing import TYPE_CHECKING, Final
 
+from broker.faults.kinds import DiskKind
 from broker.faults.named import Named
-from storage.files.troubles import SYNC, WRITE, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker.faults.fault import Fault
     from storage.files.env import Files
+    from storage.files.troubles import Trouble
 
-_ACTS_ON: Final = {"slow_disk": (WRITE, SYNC), "full_disk": (WRITE,), "fail_write": (WRITE,), "fail_fsync": (SYNC,)}
 _LOG_FILE: Final = re.compile(r"(?:.*/)?(.+)-(\d+)/[^/]+")
 
 
@@ -31,16 +30,12 @@ class DiskFaults:
         self._files = files
         self._root = root.rstrip("/") + "/"
         self._faults: Sequence[Fault] = ()
-        self._room: dict[str, int] = {}  # fault -> bytes that may still be written
+        self._room: dict[str, int] = {}  # fault -> bytes of its `free_bytes` that may still be written
 
     def set(self, faults: Sequence[Fault]) -> None:
         """These act from now on, instead of those before."""
         self._faults = faults
-        self._room = {
-            fault.name: self._room.get(fault.name, fault.values["free_bytes"])
-            for fault in faults
-            if fault.kind == "full_disk"
-        }
+        self._room = {fault.name: self._room.get(fault.name, fault.values.get("free_bytes", 0)) for fault in faults}
         if faults:
             self._files.troubles[self._root] = self._ask
         else:
@@ -55,25 +50,18 @@ class DiskFaults:
             named.partitions.add((match[1], int(match[2])))
         chosen = None
         for fault in self._faults:
-            if kind in _ACTS_ON[fault.kind] and fault.matches_body(named) and fault.acts() and chosen is None:
-                chosen = self._trouble(fault, size)
+            assert isinstance(fault.kind, DiskKind)
+            if kind in fault.kind.acts_on and fault.matches_body(named) and fault.acts() and chosen is None:
+                chosen = self._trouble(fault, fault.kind, size)
         return chosen
 
-    def _trouble(self, fault: Fault, size: int) -> Trouble | None:
-        if fault.kind == "full_disk":
-            room = self._room[fault.name]
-            if size <= room:
-                self._room[fault.name] = room - size
-                return None
-            _acts(fault)
-            self._room[fault.name] = 0
-            return Trouble(errno.ENOSPC, short_bytes=room)
-        _acts(fault)
-        if fault.kind == "slow_disk":
-            return Trouble(0, delay_ms=fault.values["ms"])
-        return Trouble(errno.EIO)
-
-
-def _acts(fault: Fault) -> None:
-    fault.trigger.fired()
-    fault.hit()
+    def _trouble(self, fault: Fault, kind: DiskKind, size: int) -> Trouble | None:
+        room = self._room[fault.name]
+        trouble = kind.trouble(fault.values, size, room)
+        if trouble is None:
+            self._room[fault.name] = room - size
+            return None
+        fault.trigger.fired()
+        fault.hit()
+        self._room[fault.name] = 0
+        return trouble

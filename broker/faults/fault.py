@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.errors import FaultError
+from broker.faults.kinds import BODY_FILTERS, KINDS, REQUIRED, DiskKind, Field, Kind
 from protocol.api import ApiKey, api_name
 from protocol.errors import ErrorCode
 
@@ -22,43 +23,13 @@ if TYPE_CHECKING:
     from broker.faults.named import Named
     from storage.files.env import Rng
 
-BEFORE, AFTER, MIDDLE = "before", "after", "middle"
-DISK: Final = ("slow_disk", "full_disk", "fail_write", "fail_fsync")
-# The fields that each fault takes beside filters and trigger: name -> default, or REQUIRED.
-REQUIRED: Final[Any] = object()
-FIELDS: Final[dict[str, dict[str, Any]]] = {
-    "inject_error": {"error": REQUIRED},
-    "delay_on": {"ms": REQUIRED, "when": AFTER},
-    "hold": {"when": AFTER},
-    "disconnect_on": {"when": AFTER},
-    "blackhole_client": {},
-    "throttle": {"bytes_per_second": REQUIRED},
-    "corrupt_reply": {"at": None},
-    "deliver_twice": {},
-    "slow_disk": {"ms": REQUIRED},
-    "full_disk": {"free_bytes": 0},
-    "fail_write": {},
-    "fail_fsync": {},
+_ALL_FIELDS: Final = {
+    "fault",
+    "name",
+    "trigger",
+    *(field.name for kind in KINDS.values() for field in (*kind.fields, *kind.filters)),
 }
-WHENS: Final = {"disconnect_on": (BEFORE, AFTER, MIDDLE), "delay_on": (BEFORE, AFTER), "hold": (BEFORE, AFTER)}
-FILTERS: Final = (
-    "api",
-    "version",
-    "client_id",
-    "principal",
-    "connection",
-    "listener",
-    "broker",
-    "topic",
-    "partition",
-    "group",
-    "transactional_id",
-)
-BODY_FILTERS: Final = ("topic", "partition", "group", "transactional_id")
-DISK_FILTERS: Final = ("topic", "partition")
-_ALL_FIELDS: Final = {"fault", "name", "trigger", *FILTERS, *(key for fields in FIELDS.values() for key in fields)}
-MOST_MS: Final = 86_400_000
-MOST_DISK_MS: Final = 10_000  # a write is waited for, and nothing else happens meanwhile
+RESERVED: Final = "kinds"  # as a name it would hide a fault from GET /faults/{name}
 
 
 class Trigger:
@@ -100,7 +71,9 @@ class Fault:
 
     __slots__ = ("apis", "calls", "code", "filters", "held", "hits", "kind", "name", "trigger", "values")
 
-    def __init__(self, name: str, kind: str, filters: dict[str, Any], values: dict[str, Any], trigger: Trigger) -> None:
+    def __init__(
+        self, name: str, kind: Kind, filters: dict[str, Any], values: dict[str, Any], trigger: Trigger
+    ) -> None:
         self.name = name
         self.kind = kind
         self.filters = filters
@@ -115,7 +88,7 @@ class Fault:
     @property
     def is_of_disk(self) -> bool:
         """Whether it acts on files, not on requests."""
-        return self.kind in DISK
+        return isinstance(self.kind, DiskKind)
 
     def needs_body(self) -> bool:
         """Whether the request must be decoded to know if it matches."""
@@ -168,8 +141,8 @@ class Fault:
         values = {key: value for key, value in self.values.items() if value is not None}
         if self.code is not None:
             values["error"] = self.code.name
-        counts = {"calls": self.calls, "hits": self.hits, "held": self.held}
-        return {"name": self.name, "fault": self.kind, **values, **filters, "trigger": self.trigger.as_json(), **counts}
+        given = {"name": self.name, "fault": self.kind.name, **values, **filters, "trigger": self.trigger.as_json()}
+        return {**given, "calls": self.calls, "hits": self.hits, "held": self.held}
 
 
 def address_of(connection: Any) -> str:
@@ -191,39 +164,42 @@ def parse(data: Any, name: str, make_rng: Callable[[int], Rng], new_seed: Callab
         raise FaultError("a fault is a JSON object")
     for key in data.keys() - _ALL_FIELDS:
         raise FaultError(f'no such field: "{key:.80}"{_meant(key, _ALL_FIELDS)}')
-    kind = data.get("fault")
-    if kind not in FIELDS:
-        raise FaultError(f'"fault" is {kind!r}{_meant(kind, FIELDS)}: give one of {", ".join(FIELDS)}')
-    fields = FIELDS[kind]
-    allowed = DISK_FILTERS if kind in DISK else FILTERS
-    for key in data.keys() - {"fault", "trigger", "name"} - fields.keys():
-        if key not in allowed:
-            raise FaultError(f"{kind} takes no {key!r}; it takes {', '.join((*fields, *allowed))}")
-    missing = [key for key, default in fields.items() if default is REQUIRED and key not in data]
-    if missing:
-        raise FaultError(f"{kind} needs {missing[0]!r}")
-    values = {key: _value(kind, key, data.get(key, default)) for key, default in fields.items()}
-    filters = {key: _filter(key, data[key]) for key in allowed if data.get(key) is not None}
+    wanted = data.get("fault")
+    kind = KINDS.get(wanted) if isinstance(wanted, str) else None
+    if kind is None:
+        raise FaultError(f'"fault" is {wanted!r}{_meant(wanted, KINDS)}: give one of {", ".join(KINDS)}')
+    taken = [field.name for field in (*kind.fields, *kind.filters)]
+    for key in data.keys() - {"fault", "trigger", "name"}:
+        if key not in taken:
+            raise FaultError(f"{kind.name} takes no {key!r}; it takes {', '.join(taken)}")
+    for field in kind.fields:
+        if field.default is REQUIRED and field.name not in data:
+            raise FaultError(f"{kind.name} needs {field.name!r}")
+    values = {field.name: _value(kind, field, data.get(field.name, field.default)) for field in kind.fields}
+    given_filters = [field for field in kind.filters if data.get(field.name) is not None]
+    filters = {field.name: _filter(field, data[field.name]) for field in given_filters}
     trigger = _trigger(data.get("trigger", "every_time"), make_rng, new_seed)
     given = data.get("name", name)
     if not isinstance(given, str) or not re.fullmatch(r"[\w.-]{1,80}", given):
         raise FaultError(f'"name" is {given!r:.90}: letters, digits, ".", "_" and "-" only')
+    if given == RESERVED:
+        raise FaultError(f'"name" is {given!r}, which the control plane uses itself: give another name')
     return Fault(given, kind, filters, values, trigger)
 
 
-def _value(kind: str, key: str, value: Any) -> Any:
-    if key == "error":
+def _value(kind: Kind, field: Field, value: Any) -> Any:
+    if field.type == "error":
         return error_code(value)
-    if key == "when":
-        if value not in WHENS[kind]:
-            raise FaultError(f'"when" of {kind} is one of {", ".join(WHENS[kind])}, not {value!r}')
+    if field.type == "choice":
+        if value not in field.choices:
+            raise FaultError(f'"{field.name}" of {kind.name} is one of {", ".join(field.choices)}, not {value!r}')
         return value
-    if key == "at" and value is None:
+    if value is None and field.default is None:
         return None
-    most = MOST_DISK_MS if kind in DISK and key == "ms" else MOST_MS if key == "ms" else 1 << 53
-    least = 1 if key == "bytes_per_second" else 0
-    if type(value) is not int or not least <= value <= most:
-        raise FaultError(f'"{key}" of {kind} is a whole number from {least} to {most}, not {value!r}')
+    if type(value) is not int or not field.least <= value <= field.most:
+        raise FaultError(
+            f'"{field.name}" of {kind.name} is a whole number from {field.least} to {field.most}, not {value!r}'
+        )
     return value
 
 
@@ -238,22 +214,22 @@ def error_code(value: Any) -> ErrorCode:
     return code
 
 
-def _filter(key: str, value: Any) -> Any:
-    if key == "api":
+def _filter(field: Field, value: Any) -> Any:
+    if field.type == "api":
         if value == []:
             raise FaultError('"api" is an empty list: name one, or leave it out for all')
         return tuple(api_key(each) for each in (value if isinstance(value, list) else [value]))
-    if key == "version":
+    if field.type == "version":
         ends = value if isinstance(value, list) else [value, value]
         if len(ends) != 2 or any(type(end) is not int for end in ends):
             raise FaultError(f'"version" is a number or [first, last], not {value!r}')
         return tuple(ends)
-    if key in ("partition", "broker"):
+    if field.type == "number":
         if type(value) is not int:
-            raise FaultError(f'"{key}" is a number, not {value!r}')
+            raise FaultError(f'"{field.name}" is a number, not {value!r}')
         return value
     if not isinstance(value, str):
-        raise FaultError(f'"{key}" is a text, not {value!r}')
+        raise FaultError(f'"{field.name}" is a text, not {value!r}')
     return value
 
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.faults.fault import MIDDLE
+from broker.faults.kinds import HEAD_BYTES, ChangesReply, CutsReply, KeepsReply, ReplyKind
 
 if TYPE_CHECKING:
     from broker.faults.fault import Fault
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
-
-HEAD_BYTES = 8  # size and correlation id: left whole, so that the client finds the damage in the body
-NEED_BYTES = ("corrupt_reply", "throttle")  # these act on what is in a reply
 
 
 class _Reply:
@@ -103,35 +100,46 @@ class Gate:
                 out[index] = b""
             elif reply.is_free:
                 pass
-            elif fault.kind in NEED_BYTES and _size(out[index]) <= HEAD_BYTES:
-                pass  # there is nothing to act on: a Produce with acks=0, for example
-            elif fault.kind == "corrupt_reply":
-                self._watcher.acts(fault, connection, reply.correlation_id)
-                out[index] = self._damaged(whole(out[index]), fault.values["at"])
-            else:
+            elif not self._passes(fault, reply, out, index):
                 if index:  # those before it leave first
                     self._turn.call_soon(connection.drain)
-                elif fault.kind == "disconnect_on":
-                    self._watcher.acts(fault, connection, reply.correlation_id)
-                    self._cut(connection, fault)
-                    return 0
-                elif not reply.is_seen:
-                    self._keep(reply, fault, out[index])
-                return index
+                    return index
+                return self._stop(fault, reply, out[0])
             del self._replies[base + index]
         return ready
 
-    def _keep(self, reply: _Reply, fault: Fault, content: Any) -> None:
+    def _passes(self, fault: Fault, reply: _Reply, out: Any, index: int) -> bool:
+        """Whether the reply may leave with those before it: the fault only changes it, or has nothing to act on."""
+        kind = fault.kind
+        assert isinstance(kind, ReplyKind)
+        if kind.needs_bytes and _size(out[index]) <= HEAD_BYTES:
+            return True  # a Produce with acks=0, for example
+        if isinstance(kind, ChangesReply):
+            self._watcher.acts(fault, self._connection, reply.correlation_id)
+            out[index] = kind.changed(fault.values, whole(out[index]), self._watcher.random_byte)
+            return True
+        return False
+
+    def _stop(self, fault: Fault, reply: _Reply, content: Any) -> int:
+        """Keep the first reply, or close the connection instead. Returns 0: no reply may leave."""
+        kind = fault.kind
+        if isinstance(kind, CutsReply):
+            self._watcher.acts(fault, self._connection, reply.correlation_id)
+            self._cut(kind.last_bytes(fault.values, whole(content)))
+        elif not reply.is_seen:
+            assert isinstance(kind, KeepsReply)
+            self._keep(reply, fault, kind, content)
+        return 0
+
+    def _keep(self, reply: _Reply, fault: Fault, kind: KeepsReply, content: Any) -> None:
         """The reply has come to the gate: it stays until released, or for a time."""
         reply.is_seen = True
         self._watcher.acts(fault, self._connection, reply.correlation_id)
         reply.order = self._watcher.held(fault, 1)
-        if fault.kind == "hold":
-            return
-        ms = fault.values.get("ms")
-        if ms is None:  # throttle
-            ms = len(whole(content)) * 1000 // fault.values["bytes_per_second"]
-        reply.timer = self._turn.timers.at(self._turn.steady_ms + ms, lambda due_ms, now_ms: self._time_is_up(reply))
+        ms = kind.keep_ms(fault.values, lambda: whole(content))
+        if ms is not None:
+            due_ms = self._turn.steady_ms + ms
+            reply.timer = self._turn.timers.at(due_ms, lambda due_ms, now_ms: self._time_is_up(reply))
 
     def _time_is_up(self, reply: _Reply) -> None:
         self._let_go(reply)
@@ -143,20 +151,14 @@ class Gate:
         if reply.is_seen and reply.fault is not None:
             self._watcher.held(reply.fault, -1)
 
-    def _cut(self, connection: Connection, fault: Fault) -> None:
-        """Close the connection instead of the reply, or in the middle of it."""
-        content = whole(connection.out[0])
+    def _cut(self, last: bytes) -> None:
+        """Close the connection, after these bytes."""
+        connection = self._connection
         connection.closed = True
         connection.out.clear()
-        if fault.values["when"] == MIDDLE:
-            connection.transport.write(content[: max(1, len(content) // 2)])
+        if last:
+            connection.transport.write(last)
         connection.transport.close()
-
-    def _damaged(self, content: bytes, at: int | None) -> bytes:
-        """A reply with one byte changed. `at`: which, counted from the first behind size and correlation id."""
-        rest = len(content) - HEAD_BYTES
-        position = HEAD_BYTES + (self._watcher.random_byte(rest) if at is None else min(at, rest - 1))
-        return content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :]
 
 
 def _size(reply: Any) -> int:

@@ -20,9 +20,10 @@ class Lane:
 
     __slots__ = ("_bytes", "fault", "frames", "is_swallowed", "timer")
 
-    def __init__(self, fault: Fault, frame: bytes) -> None:
+    def __init__(self, fault: Fault, frame: bytes, is_swallowed: bool) -> None:
+        """`is_swallowed`: neither the frame nor those after it are ever served."""
         self.fault = fault
-        self.is_swallowed = fault.kind == "blackhole_client"
+        self.is_swallowed = is_swallowed
         self.timer = 0
         self.frames: deque[bytes] = deque(() if self.is_swallowed else (frame,))
         self._bytes = len(frame)

@@ -7,13 +7,15 @@ the request. Times are by the cluster's clock.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.disk import DiskFaults
 from broker.faults.errors import FaultError
-from broker.faults.fault import BEFORE, Fault, address_of, parse
+from broker.faults.fault import Fault, address_of, parse
 from broker.faults.gate import Gate
+from broker.faults.kinds import RequestKind
 from broker.faults.lanes import Lane
 from broker.faults.named import named_in
 from protocol.api import ApiKey
@@ -37,6 +39,19 @@ log = logging.getLogger("momus.faults")
 
 MOST_FAULTS: Final = 1000
 _FRAME_HEAD: Final = Struct(">ihhi")
+
+
+class _Met:
+    """One request, and the fault that acts on it: the protocol `Request` of kinds.py."""
+
+    __slots__ = ("cut", "expect_reply", "keep", "refuse", "serve_twice")
+
+    def __init__(self, table: FaultTable, fault: Fault, connection: Connection, frame: bytes) -> None:
+        self.refuse = partial(table.refuse, fault, connection, frame)
+        self.keep = partial(table.keep, fault, connection, frame)
+        self.expect_reply = partial(table.expect_reply, fault, connection, frame)
+        self.cut = partial(table.cut, fault, connection, frame)
+        self.serve_twice = partial(table.serve_twice, fault, connection, frame)
 
 
 class FaultTable:
@@ -66,16 +81,6 @@ class FaultTable:
         self._disk = DiskFaults(turn.env.files, root)
         self._numbers = numbers
         self._held_calls = 0  # calls of `held`: they number what is held
-        self._actions: dict[str, Callable[[Fault, Connection, bytes], object]] = {
-            "inject_error": self._inject_error,
-            "delay_on": self._delay_on,
-            "hold": self._hold,
-            "disconnect_on": self._disconnect_on,
-            "blackhole_client": self._keep,
-            "throttle": self._expect,
-            "corrupt_reply": self._expect,
-            "deliver_twice": self._deliver_twice,
-        }
         clients.gone.append(self.disconnected)
 
     # -- the list
@@ -168,7 +173,8 @@ class FaultTable:
             self._router.dispatch(connection, data, position, stop, api_key, api_version, correlation_id)
             return
         fault.trigger.fired()
-        self._actions[fault.kind](fault, connection, bytes(data[position:stop]))
+        assert isinstance(fault.kind, RequestKind)
+        fault.kind.on_request(_Met(self, fault, connection, bytes(data[position:stop])), fault.values)
 
     def _choose(
         self, connection: Connection, data: bytes, position: int, stop: int, api_key: int, api_version: int
@@ -264,9 +270,10 @@ class FaultTable:
             gate.close()
             connection.gate = None
 
-    # -- what faults do
+    # -- what faults do to requests
 
-    def _inject_error(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+    def refuse(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        """Answer with the fault's error; the request takes no effect."""
         api_key = _FRAME_HEAD.unpack_from(frame)[1]
         route = self._router.routes.get(api_key)
         try:
@@ -285,43 +292,33 @@ class FaultTable:
         connection.fill(slot, reply)
         self._turn.durability.speaks(connection)
 
-    def _delay_on(self, fault: Fault, connection: Connection, frame: bytes) -> None:
-        if fault.values["when"] != BEFORE:
-            self._expect(fault, connection, frame)
-            return
-        lane = self._keep(fault, connection, frame)
-        due_ms = self._turn.steady_ms + fault.values["ms"]
-        lane.timer = self._turn.timers.at(due_ms, lambda due_ms, now_ms: self._go_on(connection))
+    def keep(self, fault: Fault, connection: Connection, frame: bytes, ms: int | None = None) -> None:
+        """Hold the request before it takes effect. `ms`: so long; None: until it is released."""
+        self._acts(fault, connection, frame)
+        assert isinstance(fault.kind, RequestKind)
+        lane = self._lanes[connection] = Lane(fault, frame, fault.kind.swallows)
+        self.held(fault, 1)
+        if ms is not None:
+            due_ms = self._turn.steady_ms + ms
+            lane.timer = self._turn.timers.at(due_ms, lambda due_ms, now_ms: self._go_on(connection))
 
-    def _hold(self, fault: Fault, connection: Connection, frame: bytes) -> None:
-        if fault.values["when"] == BEFORE:
-            self._keep(fault, connection, frame)
-        else:
-            self._expect(fault, connection, frame)
+    def expect_reply(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        """Serve the request; the fault acts on its reply."""
+        self._gate(connection).expect(connection.next_slot, fault, _FRAME_HEAD.unpack_from(frame)[3])
+        self._serve(connection, frame)
 
-    def _disconnect_on(self, fault: Fault, connection: Connection, frame: bytes) -> None:
-        if fault.values["when"] == BEFORE:
-            self._acts(fault, connection, frame)
-            connection.refuse(f"{fault.name} disconnects {address_of(connection)}")
-        else:
-            self._expect(fault, connection, frame)
+    def cut(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        """Close the connection; the request takes no effect."""
+        self._acts(fault, connection, frame)
+        connection.refuse(f"{fault.name} disconnects {address_of(connection)}")
 
-    def _deliver_twice(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+    def serve_twice(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        """Let the request take effect twice; the second reply is sent."""
         self._acts(fault, connection, frame)
         self._gate(connection).drop(connection.next_slot)
         self._serve(connection, frame)
         if not connection.closed:
             self._serve(connection, frame)
-
-    def _expect(self, fault: Fault, connection: Connection, frame: bytes) -> None:
-        self._gate(connection).expect(connection.next_slot, fault, _FRAME_HEAD.unpack_from(frame)[3])
-        self._serve(connection, frame)
-
-    def _keep(self, fault: Fault, connection: Connection, frame: bytes) -> Lane:
-        self._acts(fault, connection, frame)
-        lane = self._lanes[connection] = Lane(fault, frame)
-        self.held(fault, 1)
-        return lane
 
     def _gate(self, connection: Connection) -> Gate:
         gate = self._gates.get(connection)
@@ -342,7 +339,7 @@ class FaultTable:
     def acts(self, fault: Fault, connection: Connection, correlation_id: int) -> None:
         """A fault does to a request, or to its reply, what it is for."""
         fault.hit()
-        log.debug("%s (%s) acts", fault.name, fault.kind)
+        log.debug("%s (%s) acts", fault.name, fault.kind.name)
         if self._clients.journal is not None:
             self._clients.journal.note(connection, correlation_id, "fault", fault.name)
 

@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
-NUMBERS = ("ms", "partition", "broker", "at", "bytes_per_second", "free_bytes", "version")
 TRIGGERS = ("on_call", "times", "with_probability", "seed")
 
 
@@ -104,6 +103,9 @@ def fault_clear(address: Endpoint) -> None:
 
 def parse_words(words: tuple[str, ...]) -> dict[str, Any]:
     """KEY=VALUE words as the JSON object of a fault has them. Errors: BadParameter."""
+    from broker.faults.kinds import KINDS
+
+    types = {field.name: field.type for kind in KINDS.values() for field in (*kind.fields, *kind.filters)}
     given: dict[str, Any] = {}
     trigger: dict[str, Any] = {}
     for word in words:
@@ -113,12 +115,12 @@ def parse_words(words: tuple[str, ...]) -> dict[str, Any]:
         try:
             if key in TRIGGERS:
                 trigger[key] = float(value) if key == "with_probability" else int(value)
-            elif key == "version" and "-" in value:
+            elif types.get(key) == "version" and "-" in value:
                 given[key] = [int(end) for end in value.split("-", 1)]
-            elif key in NUMBERS:
+            elif types.get(key) in ("number", "version"):
                 given[key] = int(value)
             else:
-                given[key] = value.split(",") if key == "api" else value
+                given[key] = value.split(",") if types.get(key) == "api" else value
         except ValueError:
             raise click.BadParameter(f"{word!r}: {key} takes a number") from None
     if trigger:

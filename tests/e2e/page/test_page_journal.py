@@ -91,6 +91,27 @@ def test_refused_request_says_why_and_becomes_a_fault(broker, page):
     assert {**made.state(), "name": ""} == {**fault, "name": ""}
 
 
+FIRST_TEXTS = "labels => labels.map((each) => each.firstChild.textContent)"  # without the options of a select
+
+
+def test_form_of_a_fault_has_the_fields_and_filters_that_its_kind_takes(broker, page):
+    tab = page.open(broker, "faults")
+    kinds = broker.control.ask("GET", "/_admin/faults/kinds")
+    for kind in kinds:
+        tab.locator("main select").first.select_option(kind["fault"])
+        wanted = [each["name"] for each in (*kind["fields"], *kind["filters"])]
+        assert tab.locator("main span.bar > label").evaluate_all(FIRST_TEXTS) == wanted
+    tab.locator("main select").first.select_option("disconnect_on")
+    tab.locator("main span.bar select").select_option("middle")
+    tab.get_by_label("version", exact=True).fill("8-9")
+    tab.get_by_label("partition", exact=True).fill("3")
+    tab.get_by_role("button", name="Set").click()
+    page.rows("faults")
+    (fault,) = broker.faults.list()
+    given = {"fault": "disconnect_on", "when": "middle", "version": [8, 9], "partition": 3}
+    assert {key: fault[key] for key in given} == given
+
+
 def commit_unknown(broker: Broker) -> None:
     owner = Consumer({**broker.client_config("confluent"), "group.id": "owned", "client.id": "owner"})
     owner.subscribe(["refused"])

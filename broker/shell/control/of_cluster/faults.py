@@ -23,6 +23,13 @@ async def list_faults(cluster: ClusterServer, call: Call) -> list[dict[str, Any]
     return [fault.as_json() for fault in cluster.broker.faults.all() if unmet == "false" or not fault.hits]
 
 
+async def list_kinds(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """The kinds of faults, each with its fields and filters."""
+    from broker.faults.kinds import KINDS  # 2 ms: most brokers have no faults
+
+    return [kind.as_json() for kind in KINDS.values()]
+
+
 async def set_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Set a fault, which acts from the next request on. Errors: RefusedError."""
     try:
@@ -102,6 +109,7 @@ ROUTES: Final = (
         answer=dict,
         example=EXAMPLE,
     ),
+    Route("GET", "/faults/kinds", list_kinds, "The kinds of faults, each with its fields and filters.", answer=[dict]),
     Route("DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[dict]),
     Route("GET", "/faults/{name}", show_fault, "One fault.", answer=dict),
     Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=dict),

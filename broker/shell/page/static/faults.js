@@ -1,17 +1,14 @@
-// Faults: those that are set, with calls and hits; hold and release; a form for a new one, filled from a journal's line.
+// Faults: those that are set, with calls and hits; hold and release; a form for a new one, made from GET /faults/kinds and filled from a journal's line.
 
-import { act, base, button, el, fill, here, literal, name, quoted, scroll, table, watch } from "./frame.js";
+import { act, ask, base, button, el, fill, here, literal, name, quoted, scroll, table, watch } from "./frame.js";
 
-const KINDS = ["inject_error", "hold", "delay_on", "disconnect_on", "blackhole_client", "throttle", "corrupt_reply", "deliver_twice", "slow_disk", "full_disk", "fail_write", "fail_fsync"];
-const VALUES = { inject_error: ["error"], delay_on: ["ms"], throttle: ["bytes_per_second"], slow_disk: ["ms"], full_disk: ["free_bytes"] };
-const NUMBERS = ["ms", "bytes_per_second", "free_bytes"];
-const FILTERS = ["api", "client_id", "group", "topic", "transactional_id"];
 const COUNTS = ["name", "fault", "trigger", "calls", "hits", "held"];
 
 export function show(place) {
-  const list = el("div");
+  const list = el("div"), formPlace = el("div");
   const path = `${base()}/faults`;
-  place.append(el("h1", {}, "Faults"), list, el("h2", {}, "A new fault"), form(path));
+  place.append(el("h1", {}, "Faults"), list, el("h2", {}, "A new fault"), formPlace);
+  ask("GET", `${path}/kinds`).then((kinds) => fill(formPlace, form(path, kinds)), (error) => fill(formPlace, error.message));
   watch(path, (faults) => fill(list, faults.length ? scroll("Faults", table([
     { title: "Name", show: (row) => name(row.name) },
     { title: "Fault", show: (row) => row.fault },
@@ -26,30 +23,48 @@ export function show(place) {
   ], faults, { "data-of": "faults" })) : el("p", { class: "soft" }, "No fault is set.")), undefined, 500);
 }
 
-function form(path) {
-  const kind = el("select", { onchange: offer }, KINDS.map((each) => el("option", {}, each)));
-  const value = el("input", {}), caption = el("span", {}), label = el("label", {}, caption, value);
+const FIRST = { error: "COORDINATOR_LOAD_IN_PROGRESS", number: 1000 }; // what a required field begins with
+
+// An input for a field or a filter, and what it says: undefined if it is left as it is.
+function input(field) {
+  const first = field.default ?? (field.required ? FIRST[field.type] ?? "" : "");
+  const made = field.choices ? el("select", {}, field.choices.map((each) => el("option", {}, each))) : el("input", {});
+  made.value = String(first);
+  const read = () => {
+    const text = made.value.trim();
+    if (text === "" || (!field.required && text === String(field.default))) return undefined;
+    if (field.type === "version") return text.includes("-") ? text.split("-").map(Number) : Number(text);
+    return field.type === "number" ? Number(text) : text;
+  };
+  return { name: field.name, made, read, label: el("label", {}, field.name, made) };
+}
+
+function form(path, kinds) {
+  const kind = el("select", { onchange: offer }, kinds.map((each) => el("option", {}, each.fault)));
+  const about = el("span", { class: "soft" }), fields = el("span", { class: "bar" }), filters = el("span", { class: "bar" });
   const trigger = el("select", {}, ["every_time", "once"].map((each) => el("option", {}, each)));
-  const filters = Object.fromEntries(FILTERS.map((each) => [each, el("input", { value: here.query.get(each) ?? "" })]));
+  let inputs = [];
   function offer() {
-    const [wanted] = VALUES[kind.value] ?? [];
-    label.hidden = !wanted;
-    caption.textContent = wanted ?? "";
-    value.value = wanted === "error" ? "COORDINATOR_LOAD_IN_PROGRESS" : wanted ? "1000" : "";
-  }
-  function body() {
-    const found = { fault: kind.value };
-    const [wanted] = VALUES[kind.value] ?? [];
-    if (wanted) found[wanted] = NUMBERS.includes(wanted) ? Number(value.value) : value.value;
-    for (const [key, field] of Object.entries(filters)) if (field.value) found[key] = field.value;
-    if (trigger.value !== "every_time") found.trigger = trigger.value;
-    return found;
+    const given = new Map(inputs.filter((each) => each.isFilter).map((each) => [each.name, each.made.value]));
+    const chosen = kinds.find((each) => each.fault === kind.value);
+    const ofKind = chosen.fields.map(input);
+    const ofRequests = chosen.filters.map((each) => ({ ...input(each), isFilter: true }));
+    for (const each of ofRequests) each.made.value = given.get(each.name) ?? here.query.get(each.name) ?? "";
+    inputs = [...ofKind, ...ofRequests];
+    about.textContent = chosen.about;
+    fill(fields, ofKind.map((each) => each.label));
+    fill(filters, ofRequests.map((each) => each.label));
   }
   const set = () => {
-    const wanted = body();
+    const wanted = { fault: kind.value };
+    for (const each of inputs) {
+      const value = each.read();
+      if (value !== undefined) wanted[each.name] = value;
+    }
+    if (trigger.value !== "every_time") wanted.trigger = trigger.value;
     act("POST", path, wanted, `broker.faults.add(${Object.entries(wanted).map(([key, each]) => `${key}=${literal(each)}`).join(", ")})`);
   };
   offer();
-  return el("div", { class: "bar" }, el("label", {}, "Fault", kind), label, el("label", {}, "Trigger", trigger),
-    FILTERS.map((each) => el("label", {}, each, filters[each])), el("button", { onclick: set }, "Set"));
+  return el("div", { class: "bar" }, el("label", {}, "Fault", kind), fields, el("label", {}, "Trigger", trigger), filters,
+    el("button", { onclick: set }, "Set"), about);
 }

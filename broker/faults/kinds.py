@@ -1,0 +1,319 @@
+"""The kinds of faults: one class a kind says its name, its fields, and what it does, to requests, replies or files.
+
+To add a kind, write its class here, list it in KINDS, and give it a method in `momus/faults.py` and a row in
+docs/faults.md. A class that does not say what it does cannot be made: its method is abstract.
+"""
+
+from __future__ import annotations
+
+import errno
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
+
+from storage.files.troubles import SYNC, WRITE, Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Values = Mapping[str, Any]  # of a fault, by its fields
+
+BEFORE, AFTER, MIDDLE = "before", "after", "middle"
+HEAD_BYTES: Final = 8  # size and correlation id of a reply: left whole, so that the client finds damage in the body
+MOST_MS: Final = 86_400_000
+MOST_DISK_MS: Final = 10_000  # a write is waited for, and nothing else happens meanwhile
+REQUIRED: Final[Any] = object()
+
+
+class Field(NamedTuple):
+    """A word of a fault. `type`: "number", "text", "error" (of Kafka's), "api", "version", or "choice"."""
+
+    name: str
+    type: str
+    default: Any = REQUIRED  # None: the field may be left out
+    least: int = 0  # of a number
+    most: int = 1 << 53
+    choices: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The field as `GET /faults/kinds` has it; the default is left out if the field is required or has none."""
+        shown: dict[str, Any] = {"name": self.name, "type": self.type, "required": self.default is REQUIRED}
+        if self.default is not REQUIRED and self.default is not None:
+            shown["default"] = self.default
+        if self.choices:
+            shown["choices"] = list(self.choices)
+        return shown
+
+
+# All that are given must fit. Those of the body need the request decoded.
+BODY_FILTERS: Final = ("topic", "partition", "group", "transactional_id")
+FILTERS: Final = (
+    Field("api", "api", None),
+    Field("version", "version", None),
+    Field("client_id", "text", None),
+    Field("principal", "text", None),
+    Field("connection", "text", None),
+    Field("listener", "text", None),
+    Field("broker", "number", None),
+    Field("topic", "text", None),
+    Field("partition", "number", None),
+    Field("group", "text", None),
+    Field("transactional_id", "text", None),
+)
+
+
+class Request(Protocol):
+    """What a fault can do to the request that it meets."""
+
+    def refuse(self) -> None:
+        """Answer with the fault's error; the request takes no effect."""
+
+    def keep(self, ms: int | None = None) -> None:
+        """Hold the request before it takes effect. `ms`: so long; None: until it is released."""
+
+    def expect_reply(self) -> None:
+        """Serve the request; the fault acts on its reply."""
+
+    def cut(self) -> None:
+        """Close the connection; the request takes no effect."""
+
+    def serve_twice(self) -> None:
+        """Let the request take effect twice; the second reply is sent."""
+
+
+class Kind:
+    """A kind of fault. Its first sentence in the docstring is shown to users."""
+
+    name: ClassVar[str]
+    fields: ClassVar[tuple[Field, ...]] = ()
+    filters: ClassVar[tuple[Field, ...]] = FILTERS
+
+    def as_json(self) -> dict[str, Any]:
+        """The kind as `GET /faults/kinds` has it."""
+        return {
+            "fault": self.name,
+            "about": (type(self).__doc__ or "").partition("\n")[0],
+            "fields": [each.as_json() for each in self.fields],
+            "filters": [each.as_json() for each in self.filters],
+        }
+
+
+class RequestKind(Kind, ABC):
+    """A kind that meets requests."""
+
+    swallows: ClassVar[bool] = False  # what it keeps is never served
+
+    @abstractmethod
+    def on_request(self, request: Request, values: Values) -> None:
+        """What it does to a request that it chose."""
+
+
+class ReplyKind(RequestKind):
+    """A kind that lets the request take effect, and acts on its reply. Use one of the three classes below."""
+
+    needs_bytes: ClassVar[bool] = False  # it does nothing where there is no reply, as for a Produce with acks=0
+
+    def on_request(self, request: Request, values: Values) -> None:
+        request.expect_reply()
+
+
+class ChangesReply(ReplyKind):
+    """The reply is sent with other bytes."""
+
+    @abstractmethod
+    def changed(self, values: Values, content: bytes, random: Callable[[int], int]) -> bytes:
+        """What is sent instead of this reply. `random`: a number from 0 and below the one given."""
+
+
+class KeepsReply(ReplyKind):
+    """The reply is sent later."""
+
+    @abstractmethod
+    def keep_ms(self, values: Values, content: Callable[[], bytes]) -> int | None:
+        """How long the reply stays, by the cluster's clock. None: until it is released. `content`: reads the reply."""
+
+
+class CutsReply(ReplyKind):
+    """The connection is closed instead of the reply."""
+
+    @abstractmethod
+    def last_bytes(self, values: Values, content: bytes) -> bytes:
+        """What is still sent of the reply."""
+
+
+class DiskKind(Kind, ABC):
+    """A kind that meets writes and syncs of files."""
+
+    filters = tuple(each for each in FILTERS if each.name in ("topic", "partition"))
+    acts_on: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def trouble(self, values: Values, size: int, room: int) -> Trouble | None:
+        """What goes wrong with a write or sync of `size` bytes; None: nothing. `room`: bytes left of `free_bytes`."""
+
+
+# -- requests and replies
+
+
+class InjectError(RequestKind):
+    """Refuses the request with this error; it takes no effect."""
+
+    name = "inject_error"
+    fields = (Field("error", "error"),)
+
+    def on_request(self, request: Request, values: Values) -> None:
+        request.refuse()
+
+
+class DelayOn(KeepsReply):
+    """Delays the reply (after) or the request (before), by the cluster's clock."""
+
+    name = "delay_on"
+    fields = (Field("ms", "number", most=MOST_MS), Field("when", "choice", AFTER, choices=(BEFORE, AFTER)))
+
+    def on_request(self, request: Request, values: Values) -> None:
+        if values["when"] == BEFORE:
+            request.keep(values["ms"])
+        else:
+            request.expect_reply()
+
+    def keep_ms(self, values: Values, content: Callable[[], bytes]) -> int | None:
+        return int(values["ms"])
+
+
+class Hold(KeepsReply):
+    """Holds the reply (after) or the request (before) until it is released."""
+
+    name = "hold"
+    fields = (Field("when", "choice", AFTER, choices=(BEFORE, AFTER)),)
+
+    def on_request(self, request: Request, values: Values) -> None:
+        if values["when"] == BEFORE:
+            request.keep()
+        else:
+            request.expect_reply()
+
+    def keep_ms(self, values: Values, content: Callable[[], bytes]) -> int | None:
+        return None
+
+
+class DisconnectOn(CutsReply):
+    """Closes the connection before or after the request takes effect, or in the middle of its reply."""
+
+    name = "disconnect_on"
+    fields = (Field("when", "choice", AFTER, choices=(BEFORE, AFTER, MIDDLE)),)
+
+    def on_request(self, request: Request, values: Values) -> None:
+        if values["when"] == BEFORE:
+            request.cut()
+        else:
+            request.expect_reply()
+
+    def last_bytes(self, values: Values, content: bytes) -> bytes:
+        return content[: max(1, len(content) // 2)] if values["when"] == MIDDLE else b""
+
+
+class BlackholeClient(RequestKind):
+    """Neither serves nor answers requests; connections stay open until the fault is removed."""
+
+    name = "blackhole_client"
+    swallows = True
+
+    def on_request(self, request: Request, values: Values) -> None:
+        request.keep()
+
+
+class Throttle(KeepsReply):
+    """Sends each reply when its bytes have had their time."""
+
+    name = "throttle"
+    fields = (Field("bytes_per_second", "number", least=1),)
+    needs_bytes = True
+
+    def keep_ms(self, values: Values, content: Callable[[], bytes]) -> int | None:
+        return len(content()) * 1000 // int(values["bytes_per_second"])
+
+
+class CorruptReply(ChangesReply):
+    """Changes one byte of the reply: the one at this place after the correlation id, else a random one."""
+
+    name = "corrupt_reply"
+    fields = (Field("at", "number", None),)
+    needs_bytes = True
+
+    def changed(self, values: Values, content: bytes, random: Callable[[int], int]) -> bytes:
+        rest, at = len(content) - HEAD_BYTES, values["at"]
+        position = HEAD_BYTES + (random(rest) if at is None else min(at, rest - 1))
+        return content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :]
+
+
+class DeliverTwice(RequestKind):
+    """Lets the request take effect twice, as after a lost reply; the client gets the second reply."""
+
+    name = "deliver_twice"
+
+    def on_request(self, request: Request, values: Values) -> None:
+        request.serve_twice()
+
+
+# -- files
+
+
+class SlowDisk(DiskKind):
+    """Lets each write and each sync take so much longer, in real time."""
+
+    name = "slow_disk"
+    fields = (Field("ms", "number", most=MOST_DISK_MS),)
+    acts_on = (WRITE, SYNC)
+
+    def trouble(self, values: Values, size: int, room: int) -> Trouble | None:
+        return Trouble(0, delay_ms=values["ms"])
+
+
+class FullDisk(DiskKind):
+    """Fails writes for want of room, once so many bytes have been written."""
+
+    name = "full_disk"
+    fields = (Field("free_bytes", "number", 0),)
+    acts_on = (WRITE,)
+
+    def trouble(self, values: Values, size: int, room: int) -> Trouble | None:
+        return None if size <= room else Trouble(errno.ENOSPC, short_bytes=room)
+
+
+class FailWrite(DiskKind):
+    """Fails writes with an I/O error."""
+
+    name = "fail_write"
+    acts_on = (WRITE,)
+
+    def trouble(self, values: Values, size: int, room: int) -> Trouble | None:
+        return Trouble(errno.EIO)
+
+
+class FailFsync(DiskKind):
+    """Fails syncs with an I/O error."""
+
+    name = "fail_fsync"
+    acts_on = (SYNC,)
+
+    def trouble(self, values: Values, size: int, room: int) -> Trouble | None:
+        return Trouble(errno.EIO)
+
+
+KINDS: Final[dict[str, RequestKind | DiskKind]] = {
+    each.name: each
+    for each in (
+        InjectError(),
+        DelayOn(),
+        Hold(),
+        DisconnectOn(),
+        BlackholeClient(),
+        Throttle(),
+        CorruptReply(),
+        DeliverTwice(),
+        SlowDisk(),
+        FullDisk(),
+        FailWrite(),
+        FailFsync(),
+    )
+}
