@@ -350,7 +350,6 @@ class Broker:
             coordinator = ShareCoordinator(self.turn, self.parked, self.config, self.directory, self.metadata_shard)
             self._share = SharePartitions(self.turn, self.config, self.metadata_shard, self.partitions, coordinator)
             self._share.start()
-            self._shortcuts.add_share(self._share)
             self.clients.gone.append(self._share.disconnected)
         return self._share
 

@@ -1,11 +1,11 @@
-"""Two brokers whose share consumers see the same bytes, one with the shortcuts of share groups and one without."""
+"""Two brokers whose share consumers see the same bytes, one one of which serves repeats from bytes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from core_broker import Client, World, frame
+from core_broker import Client, World, frame, watch_repeats
 from core_requests import produce_request
 from txn_kit import Producer
 
@@ -47,7 +47,7 @@ class Reader:
 
 
 class Sides:
-    """Two brokers, the second without shortcuts; the same requests to both."""
+    """Two brokers, the second of which decodes all requests; the same requests to both."""
 
     def __init__(self, flush: str, brokers: int = 1, **settings: str) -> None:
         extra = {"share_coordinator_state_topic_num_partitions": "2", **settings}
@@ -73,21 +73,13 @@ class Sides:
         self.read = Counter[tuple[int, str]]()
         for world in self.worlds:
             world.env.rng = Rng(11)
-            _ = (
-                world.broker.share,
-                world.broker.transactions,
-            )  # made by the first request; then there are more shortcuts
+            _ = world.broker.transactions  # made by the first request
         self.worlds[1].broker.clients.offer({})
-        offered = self.worlds[0].broker.clients._offered  # also while others have it passed by
-        self.worlds[1].broker.share.wake = None
-        shortcut = offered[ApiKey.SHARE_FETCH]
 
-        def counted(*args: Any) -> bytes | None:
-            reply = shortcut(*args)
-            self.taken += reply is not None
-            return reply
+        def tell(api_key: int, is_served: bool) -> None:
+            self.taken += is_served and api_key == ApiKey.SHARE_FETCH
 
-        offered[ApiKey.SHARE_FETCH] = counted
+        watch_repeats(self.worlds[0], tell)
         for reader in self.readers.values():
             reader.session, reader.acquired = 0, {}
 

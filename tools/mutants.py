@@ -116,6 +116,7 @@ TARGETS: dict[str, list[str]] = {
     "storage/segments/log_writer.py": STORAGE,
     "storage/segments/segment.py": STORAGE,
     "storage/segments/spans.py": [*STORAGE, "tests/crash/test_commit_over_batches.py"],
+    "broker/requests/share_fetch*.py": ["tests/unit/coordinator/share", "tests/property/test_share_path.py"],
     "broker/requests/fetch*.py": [*FETCHES, "tests/unit/partitions", *SERVED, *SHORTCUTS],
     "broker/shortcuts/offset*.py": SERVED + COMMITS + SHORTCUTS,
     "broker/shortcuts/produce.py": ["tests/unit/shortcuts/test_produce_path.py", *SHORTCUTS],

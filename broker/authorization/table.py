@@ -119,7 +119,7 @@ RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
 SHORTCUT_NEEDS: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     ApiKey.PRODUCE: ((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
     ApiKey.FETCH: (),  # as OffsetFetch: it repeats what the general codec has served to the same client
-    ApiKey.SHARE_FETCH: ((READ, GROUP), (READ, TOPIC)),
+    ApiKey.SHARE_FETCH: (),  # the same
     ApiKey.OFFSET_COMMIT: ((READ, GROUP), (READ, TOPIC)),
     ApiKey.OFFSET_FETCH: (),  # it repeats what the general handler has answered to the same client
     ApiKey.ADD_OFFSETS_TO_TXN: ((WRITE, TRANSACTIONAL_ID), (READ, GROUP)),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
-    from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 class Shortcuts:
     """All shortcuts of one broker.
 
-    `table` is by API key; those of transactions and of share groups are added when the first one is asked for.
+    `table` is by API key; those of transactions are added when the first one is asked for.
     """
 
     def __init__(
@@ -66,17 +65,6 @@ class Shortcuts:
         self.table[END_TXN] = EndTxnShortcut(shared, self._router).serve
         self.table[TXN_OFFSET_COMMIT] = TxnOffsetCommitShortcut(shared, self._config, self._groups).serve
         self.table.update(AddToTxnShortcut(shared).shortcuts())
-        self._clip()
-
-    def add_share(self, share: SharePartitions) -> None:
-        """Add the shortcut of share groups."""
-        # 4 ms: most brokers never see a share group
-        from broker.shortcuts.share.fetch import SHARE_FETCH, ShareFetchShortcut
-        from broker.shortcuts.share.fetch_wake import ShareFetchWake
-
-        self.table[SHARE_FETCH] = ShareFetchShortcut(self._turn, self._config, self._partitions, share).serve
-        if self._config.codec != "construct":
-            share.wake = ShareFetchWake(self._turn, self._config, share).reply
         self._clip()
 
     def _clip(self) -> None:

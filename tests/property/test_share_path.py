@@ -1,4 +1,4 @@
-"""The shortcut of ShareFetch is a shortcut: the same bytes from a broker that has it and from one that has not.
+"""ShareFetch says the same whether it is served from bytes or decoded: two brokers, of which one decodes all requests.
 
 Members read the same partitions, accept, release, reject and renew, while batches of every size, transactions that
 commit and abort, deleted records and topics, settings, moved clocks, leaders, failing and unsynced writes and restarts
@@ -14,10 +14,12 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from share_pair import MEMBERS, Sides, in_flight
 
+from broker.coordinator.share.acknowledge import REJECT, RELEASE
 from broker.coordinator.share.combine import StateBatch
 from broker.coordinator.share.in_flight import ACQUIRED
 from broker.coordinator.share.state import decode_update, update_value
 from protocol.messages.coordinator_records import encode_record
+from protocol.messages.share_fetch import ShareFetchRequest
 from protocol.messages.share_state_records import ShareUpdateValue, ShareUpdateValueStateBatch
 from protocol.messages.topics import (
     DeleteRecordsPartition,
@@ -27,6 +29,7 @@ from protocol.messages.topics import (
     DeleteTopicState,
 )
 
+VERSIONS = range(ShareFetchRequest.MIN_VERSION, ShareFetchRequest.MAX_VERSION + 1)
 SETTINGS = [
     {"share.isolation.level": "read_committed"},
     {"share.isolation.level": "read_uncommitted"},
@@ -112,7 +115,7 @@ def ask(sides: Sides, data: Any) -> None:
     }
     places = data.draw(st.sampled_from([[0], [0], [1], [0, 1]]))
     kind = data.draw(st.sampled_from([1, 1, 1, 1, 1, 2, 3, 0]))
-    reader.version = data.draw(st.sampled_from([1, 2]))
+    reader.version = data.draw(st.sampled_from(VERSIONS))
     for at in range(data.draw(st.integers(2, 5))):
         comes = data.draw(st.sampled_from([None, None, (1, 0, 1), (3, 0, 100)]))
         stale = data.draw(st.sampled_from([0] * 15 + [1]))
@@ -120,7 +123,7 @@ def ask(sides: Sides, data: Any) -> None:
 
 
 @pytest.mark.parametrize(("flush", "brokers"), [("os", 1), ("fsync", 1), ("os", 2)])
-def test_shortcut_and_general_handler_agree_over_any_history(flush, brokers):
+def test_both_codecs_agree_over_any_history(flush, brokers):
     @settings(max_examples=40)
     @given(st.data())
     def check(data: Any) -> None:
@@ -148,12 +151,12 @@ def steady() -> Sides:
     return sides
 
 
-def test_lock_that_the_shortcut_has_set_expires():
+def test_lock_of_a_request_that_was_served_from_bytes_expires():
     sides = steady()
     reader = sides.readers["m"]
     while reader.acquired:
         sides.fetch(reader, [0], 1, **LIMITS)
-    sides.fetch(reader, [0], 1, **LIMITS)  # without records, so that the shortcut knows it
+    sides.fetch(reader, [0], 1, **LIMITS)  # without records, so that it is kept
     for comes in (None, (16, 0, 10)):  # found at once, and waited for
         for world in sides.worlds:
             world.advance(31_000)  # the alarm of earlier locks rings, and finds nothing
@@ -170,37 +173,37 @@ def test_lock_that_the_shortcut_has_set_expires():
             sides.fetch(reader, [0], 1, **LIMITS)
 
 
-def test_shortcut_refuses_an_old_epoch():
+def test_old_epoch_is_refused():
     sides = steady()
     sides.fetch(sides.readers["m"], [0], 1, stale=1, **LIMITS)
     sides.check()
     assert sides.taken == 2
 
 
-def test_shortcut_refuses_what_another_member_has_acquired():
+def test_what_another_member_has_acquired_is_refused():
     sides = steady()
     for _ in range(3):
         sides.fetch(sides.readers["n"], [0], 1, **LIMITS)
     m, n = sides.readers.values()
     m.acquired, n.acquired = n.acquired, m.acquired
-    taken = sides.taken
+    before = in_flight(sides.worlds[0])[sides.key(0)][2]
     for reader in (m, n):
         sides.fetch(reader, [0], 1, **LIMITS)
-    assert sides.taken == taken
+    assert in_flight(sides.worlds[0])[sides.key(0)][2] == before, "nothing was acknowledged"
     sides.check()
 
 
-def test_shortcut_leaves_readers_of_committed_records_to_the_handler():
+def test_readers_of_committed_records_are_served_from_bytes():
     sides = steady()
     sides.call(sides.config_request({"share.isolation.level": "read_committed"}), 1)
     sides.in_transaction(16, 0, commit=False)
     for _ in range(12):
         sides.fetch(sides.readers["m"], [0], 1, **LIMITS)
-    assert sides.taken == 2
+    assert sides.taken == 12
     sides.check()
 
 
-def test_shortcut_is_taken_by_a_member_that_accepts_what_it_gets():
+def test_member_that_accepts_what_it_gets_is_served_from_bytes():
     """Or the comparison above compares nothing."""
     sides = Sides("os")
     reader = sides.readers["m"]
@@ -213,20 +216,47 @@ def test_shortcut_is_taken_by_a_member_that_accepts_what_it_gets():
     sides.check()
 
 
-def test_waiting_member_is_answered_by_the_shortcut():
+def test_requests_that_wait_are_served_from_bytes():
     sides = Sides("os")
-    share, answered = sides.worlds[0].broker.share, []
-    wake = share.wake
-    share.wake = lambda *args: answered.append(wake(*args)) or answered[-1]
     limits = {"max_records": 5, "batch_size": 5, "max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20}
     for _ in range(4):
         sides.fetch(sides.readers["m"], [0], 1, (2, 0, 10), **limits)
         assert len(sides.readers["m"].acquired[0]) == 1
-    assert len([reply for reply in answered if reply]) == 3
+    assert sides.taken == 2
     sides.check()
 
 
-def test_shortcut_takes_large_records_as_slices_of_the_log():
+def test_newest_version_is_served_from_bytes():
+    sides = Sides("os")
+    sides.readers["m"].version = ShareFetchRequest.MAX_VERSION
+    for _ in range(4):
+        sides.produce(16, 0, 10)
+        sides.fetch(sides.readers["m"], [0], 1, **LIMITS)
+    assert sides.taken == 2
+
+
+@pytest.mark.parametrize("kind", [RELEASE, REJECT])
+def test_whatever_is_acknowledged_is_served_from_bytes(kind: int):
+    sides = Sides("os")
+    for _ in range(9):
+        sides.produce(16, 0, 10)
+    for _ in range(6):
+        sides.fetch(sides.readers["m"], [0], kind, **LIMITS)
+    assert sides.taken == 4
+    sides.check()
+
+
+def test_several_partitions_are_served_from_bytes():
+    sides = Sides("os")
+    for _ in range(6):
+        for index in (0, 1):
+            sides.produce(16, index, 10)
+        sides.fetch(sides.readers["m"], [0, 1], 1, **{**LIMITS, "max_records": 100, "batch_size": 100})
+    assert sides.taken >= 3
+    sides.check()
+
+
+def test_large_records_are_slices_of_the_log():
     sides = Sides("os")
     reader = sides.readers["m"]
     for _ in range(60):

@@ -1,7 +1,7 @@
-"""The shortcut of ShareFetch where others have a say: ACLs, quotas, faults and a journal, which come and go.
+"""ShareFetch served from bytes while there are ACLs, quotas, faults and a journal, which come and go.
 
 The histories of test_share_path.py go on meanwhile: topics are deleted and made again, brokers start again. Every
-answer, the logs, the records in flight and the journals are the same from a broker that has no shortcut.
+answer, the logs, the records in flight and the journals are the same from a broker that decodes all requests.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def guard(sides: Sides, data: Any) -> None:
 
 
 @pytest.mark.parametrize("authorized", [False, True])
-def test_shortcut_and_general_handler_agree_whoever_has_a_say(authorized):
+def test_both_codecs_agree_under_acls_quotas_faults_and_a_journal(authorized):
     @settings(max_examples=25)
     @given(st.data())
     def agree(data: Any) -> None:
@@ -134,7 +134,7 @@ def test_shortcut_and_general_handler_agree_whoever_has_a_say(authorized):
 
 
 def steady(**settings: str) -> Sides:
-    """Member m repeats a request that the shortcut serves; 200 records are left."""
+    """Member m repeats a request that is served from bytes; 200 records are left."""
     sides = Sides("os", **settings)
     for _ in range(16):
         sides.produce(16, 0, 100)
@@ -148,12 +148,12 @@ def read(sides: Sides, times: int) -> None:
         sides.fetch(sides.readers["m"], [0], 1, **LIMITS)
 
 
-def test_shortcut_serves_with_an_authorizer():
+def test_repeats_are_served_from_bytes_with_an_authorizer():
     steady(**AUTHORIZED)
 
 
 @pytest.mark.parametrize("place", sorted(PLACES))
-def test_shortcut_ends_when_read_is_revoked_and_comes_back_with_it(place):
+def test_nothing_is_served_from_bytes_once_read_is_revoked(place):
     sides = steady(**AUTHORIZED)
     deny(sides, "m", place)
     reader, taken = sides.readers["m"], sides.taken
@@ -171,7 +171,7 @@ def test_shortcut_ends_when_read_is_revoked_and_comes_back_with_it(place):
     check(sides)
 
 
-def test_shortcut_is_not_used_while_there_is_a_quota():
+def test_nothing_is_served_from_bytes_while_there_is_a_quota():
     """Or nothing would be measured, and nobody throttled."""
     sides = steady()
     quota(sides, "consumer_byte_rate", 1.0)
@@ -188,7 +188,7 @@ def test_shortcut_is_not_used_while_there_is_a_quota():
     check(sides)
 
 
-def test_shortcut_is_not_used_while_there_is_a_fault():
+def test_nothing_is_served_from_bytes_while_there_is_a_fault():
     sides = steady()
     fault(sides, FAULTS[0])
     taken = sides.taken
@@ -202,7 +202,7 @@ def test_shortcut_is_not_used_while_there_is_a_fault():
     check(sides)
 
 
-def test_journal_holds_what_the_shortcut_served():
+def test_journal_holds_what_was_served_from_bytes():
     sides = steady()
     journal(sides, 1 << 20)
     taken = sides.taken
@@ -213,7 +213,7 @@ def test_journal_holds_what_the_shortcut_served():
     check(sides)
 
 
-def test_topic_that_is_made_again_is_another_one_to_the_shortcut():
+def test_topic_that_is_made_again_is_another_one_to_what_is_kept():
     sides = steady()
     before = sides.topic_id
     from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
@@ -230,7 +230,7 @@ def test_topic_that_is_made_again_is_another_one_to_the_shortcut():
     check(sides)
 
 
-def test_after_a_start_the_shortcut_gives_nothing_that_was_acknowledged():
+def test_after_a_start_nothing_acknowledged_comes_again():
     sides = steady()
     sides.restart()
     for reader in sides.readers.values():

@@ -80,6 +80,9 @@ def decide(
 
     Errors:  INVALID_RECORD_STATE: a record is not acquired, or not by this member. INVALID_REQUEST: nobody ever did.
     """
+    accepted = _accepted(partition, member, acknowledgements)
+    if accepted is not None:
+        return accepted
     changes: list[Change] = []
     ending: set[int] = set()  # ids of deliveries that an earlier acknowledgement of the request ends
     for each in acknowledgements:
@@ -105,13 +108,15 @@ def decide(
     return changes
 
 
-def accepted(partition: SharePartition, member: str, ranges: Sequence[tuple[int, int]]) -> list[Change] | None:
-    """What `decide` says where each range, accepted, is a whole batch of the member; None: one is not."""
+def _accepted(
+    partition: SharePartition, member: str, acknowledgements: Sequence[Acknowledgement]
+) -> list[Change] | None:
+    """What `decide` says where each of them accepts a whole batch of the member; None: one does not."""
     changes: list[Change] = []
     before = partition.start_offset - 1
-    for first, last in ranges:
+    for first, last, types in acknowledgements:
         batch = partition.batches.get(first)
-        if batch is None or batch.last != last or first <= before:
+        if batch is None or batch.last != last or first <= before or len(types) != 1 or types[0] != ACCEPT:
             return None
         delivery = batch.whole
         if delivery is None or delivery.state != ACQUIRED or delivery.member != member:

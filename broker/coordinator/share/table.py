@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.share.acknowledge import Acknowledgement, Change, apply, decide
+from broker.coordinator.share.acknowledge import Acknowledgement, apply, decide
 from broker.coordinator.share.coordinator import ShareCoordinator
 from broker.coordinator.share.lost import without_lost
 from broker.coordinator.share.machine import Update
@@ -74,7 +74,6 @@ class SharePartitions:
         self._metadata_shard = metadata_shard
         self._partitions = partitions
         self._live: dict[Key, Live] = {}
-        self.wake: Any = None  # makes the usual replies of parked ShareFetches; None: only the handler does
         coordinator.reloaded.append(self._drop)
 
     def start(self) -> None:
@@ -157,23 +156,17 @@ class SharePartitions:
         live: Live,
         member: str,
         acknowledgements: Sequence[Acknowledgement],
+        limits: Limits,
         released: list[Delivery] | None = None,
     ) -> None:
         """Take a member's acknowledgements, all or none. `released`: gets what is available after `make_available`.
 
         Errors:  INVALID_RECORD_STATE, INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE.
         """
-        limits = self.limits(live.key.group_id)
         shard = self.coordinator.shard_at(live.index)
         changes = decide(live.state, limits, member, self._turn.steady_ms + limits.lock_ms, acknowledgements)
-        self.carry_out(live, shard, changes, released)
-        self.settle(live)
-
-    def carry_out(
-        self, live: Live, shard: Shard, changes: Sequence[Change], released: list[Delivery] | None = None
-    ) -> None:
-        """Make what was decided, and store it. Then `settle`. Errors: COORDINATOR_NOT_AVAILABLE."""
         self._store(live, shard, apply(live.state, changes, released))
+        self.settle(live)
 
     def release(self, group_id: str, member: str, places: Iterable[tuple[bytes, int]]) -> None:
         """A session has ended: give back what the member has acquired."""
