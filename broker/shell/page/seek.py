@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.base.seek import Facts, target
 from broker.shell.control.calls.group_members import describe
 from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
@@ -79,16 +80,15 @@ async def _target(
     if topic is None or index >= len(topic.partitions):
         raise RefusedError(409, f"{topic_name}-{index} is committed, but not there any more")
     first, end = _bounds(broker, topic, index)
-    if word in ("earliest", "latest"):
-        return (first if word == "earliest" else end), ""
+    at_time = None
     if word == "time":
         found = await offset_at(client, topic_name, index, topic.partitions[index].leader, number)
-        return (end, "nothing is as new: the end") if found < 0 else (found, "")
-    if word == "shift" and before < 0:
-        raise RefusedError(409, f"{topic_name}-{index} has no committed offset that could be shifted")
-    wanted = before + number if word == "shift" else number
-    after = min(max(wanted, first), end)
-    return after, "" if after == wanted else f"{wanted} is not in the log, which has {first} to {end}"
+        at_time = found if found >= 0 else None
+    try:
+        after, remark = target(word, number, Facts(before if before >= 0 else None, first, end, at_time))
+    except ValueError as error:
+        raise RefusedError(409, f"{topic_name}-{index}: {error}") from None
+    return after, remark or ""
 
 
 def _bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from momus.cli.groups.reset import Facts, Reset, ResetError, TopicPartition, target
+from broker.base.seek import Facts, target
+from momus.cli.groups.reset import Reset, ResetError, TopicPartition
 from momus.client.kafka_client import EARLIEST, LATEST, Row
 from momus.client.kafka_client import _outcome as outcome
 from momus.client.offset_client import OffsetClient
@@ -48,8 +49,8 @@ class GroupClient(OffsetClient):
             facts = self._facts(topic, some, committed, reset)
             for partition, each in sorted(facts.items()):
                 try:
-                    found = target(reset, each, named.get((topic, partition)))
-                except ResetError as error:
+                    found = target(reset.word, named.get((topic, partition), reset.number), each)
+                except ValueError as error:
                     raise ResetError(f"{topic}-{partition}: {error}") from None
                 row = {"group": group, "topic": topic, "partition": partition, "committed": each.committed}
                 rows.append({**row, "offset": found.offset, "remark": found.remark})

@@ -1,16 +1,6 @@
-"""Where a group's offsets go: the reset words of kafka-consumer-groups, without a broker.
+"""What people write to say where a group's offsets go: the reset words of kafka-consumer-groups, read from text.
 
-    word             without a committed offset    beyond what the log holds
-    --to-earliest    the first offset              -
-    --to-latest      the end                       -
-    --to-offset N    N                             the nearest end of the log
-    --shift-by N     refused                       the nearest end of the log
-    --by-duration    the first record that is not older, or else the end
-    --to-datetime    the same
-    --to-current     the end                       stays as it is
-    --from-file      the offset of its line        the nearest end of the log
-
-Source: KIP-122, KIP-175, and the tool of Kafka 4.3.1, with which a test compares this.
+Where each word leads is in broker/base/seek.py. Source: KIP-122, KIP-175.
 """
 
 from __future__ import annotations
@@ -34,51 +24,6 @@ class Reset(NamedTuple):
     word: str
     number: int = 0
     offsets: dict[str, dict[TopicPartition, int]] | None = None
-
-
-class Facts(NamedTuple):
-    """What is known of a partition; None: nothing committed, not asked for, or no record that is not older."""
-
-    committed: int | None
-    first: int
-    end: int
-    at_time: int | None = None
-
-
-class Target(NamedTuple):
-    """Where a partition goes, and what there is to say about it."""
-
-    offset: int
-    remark: str | None = None
-
-
-def target(reset: Reset, facts: Facts, named: int | None = None) -> Target:
-    """Where a partition's offset goes. `named`: the offset of its line in the file. Errors: ResetError."""
-    match reset.word:
-        case "earliest":
-            return Target(facts.first)
-        case "latest":
-            return Target(facts.end)
-        case "current":
-            return (
-                Target(facts.end, "nothing committed: the end") if facts.committed is None else Target(facts.committed)
-            )
-        case "time":
-            return Target(facts.end if facts.at_time is None else facts.at_time)
-        case "shift":
-            if facts.committed is None:
-                raise ResetError("nothing is committed that could be shifted")
-            return _within(facts.committed + reset.number, facts)
-        case _:
-            return _within(reset.number if named is None else named, facts)
-
-
-def _within(offset: int, facts: Facts) -> Target:
-    if offset < facts.first:
-        return Target(facts.first, f"{offset} is below the first offset {facts.first}")
-    if offset > facts.end:
-        return Target(facts.end, f"{offset} is above the end {facts.end}")
-    return Target(offset)
 
 
 def parse_scope(text: str) -> tuple[str, list[int] | None]:

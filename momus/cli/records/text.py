@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable
@@ -93,9 +92,11 @@ def compile_format(text: str) -> Callable[[In], bytes]:
 
 def json_line(record: In) -> str:
     """A record as a line of JSON. What is not UTF-8 is {"base64": ...}, as in the control plane."""
+    from protocol.record_json import to_json
+
     row = record._asdict()
-    row["key"], row["value"] = _shown(record.key), _shown(record.value)
-    row["headers"] = [[name, _shown(value)] for name, value in record.headers]
+    row["key"], row["value"] = to_json(record.key), to_json(record.value)
+    row["headers"] = [[name, to_json(value)] for name, value in record.headers]
     return json.dumps(row, ensure_ascii=False)
 
 
@@ -132,23 +133,15 @@ def _headers(row: dict[str, Any]) -> list[tuple[str, bytes | None]]:
 
 
 def _bytes(what: str, value: object) -> bytes | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else value.encode()
-    if isinstance(value, dict) and isinstance(value.get("base64"), str):
+    """As in the control plane; any other value of JSON is kept as its text."""
+    from protocol.record_json import from_json
+
+    if value is None or isinstance(value, str) or (isinstance(value, dict) and isinstance(value.get("base64"), str)):
         try:
-            return base64.b64decode(value["base64"], validate=True)
+            return from_json(value)
         except ValueError:
             raise FormatError(f"{what}: this is not base64") from None
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _shown(data: bytes | None) -> object:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
 
 
 def _length(data: bytes | None) -> int:

@@ -231,7 +231,7 @@ def test_seek_tells_first_where_offsets_would_go_and_then_moves_them(broker, adm
     tab.get_by_label("Number").fill("-3")
     tab.get_by_role("button", name="Try").click()
     assert [(row["From"], row["To"], row["Remark"]) for row in page.rows("plan")] == [
-        ("2", "0", "-1 is not in the log, which has 0 to 6"),
+        ("2", "0", "-1 is below the first offset 0"),
         ("6", "3", ""),
     ]
     assert committed(admin, "mover") == {("moved", 0): 2, ("moved", 1): 6}

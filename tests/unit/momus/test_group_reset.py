@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from broker.base.seek import Facts, Target, target
 from momus.cli.groups.reset import (
-    Facts,
-    Reset,
     ResetError,
-    Target,
     parse_datetime,
     parse_duration,
     parse_file,
     parse_scope,
-    target,
 )
 
 COMMITTED = Facts(committed=7, first=5, end=20, at_time=11)
@@ -21,34 +18,34 @@ NOTHING = Facts(committed=None, first=5, end=20)
 
 
 @pytest.mark.parametrize(
-    ("reset", "facts", "offset", "remark"),
+    ("word", "number", "facts", "offset", "remark"),
     [
-        (Reset("earliest"), COMMITTED, 5, None),
-        (Reset("latest"), COMMITTED, 20, None),
-        (Reset("current"), COMMITTED, 7, None),
-        (Reset("current"), NOTHING, 20, "nothing committed: the end"),
-        (Reset("offset", 9), NOTHING, 9, None),
-        (Reset("offset", 4), COMMITTED, 5, "4 is below the first offset 5"),
-        (Reset("offset", 21), COMMITTED, 20, "21 is above the end 20"),
-        (Reset("shift", 3), COMMITTED, 10, None),
-        (Reset("shift", -3), COMMITTED, 5, "4 is below the first offset 5"),
-        (Reset("shift", 14), COMMITTED, 20, "21 is above the end 20"),
-        (Reset("time", 1000), COMMITTED, 11, None),
-        (Reset("time", 1000), NOTHING, 20, None),
+        ("earliest", 0, COMMITTED, 5, None),
+        ("latest", 0, COMMITTED, 20, None),
+        ("current", 0, COMMITTED, 7, None),
+        ("current", 0, NOTHING, 20, "nothing committed: the end"),
+        ("offset", 9, NOTHING, 9, None),
+        ("offset", 4, COMMITTED, 5, "4 is below the first offset 5"),
+        ("offset", 21, COMMITTED, 20, "21 is above the end 20"),
+        ("shift", 3, COMMITTED, 10, None),
+        ("shift", -3, COMMITTED, 5, "4 is below the first offset 5"),
+        ("shift", 14, COMMITTED, 20, "21 is above the end 20"),
+        ("time", 1000, COMMITTED, 11, None),
+        ("time", 1000, NOTHING, 20, "no record is as new: the end"),
     ],
 )
-def test_word_moves_to(reset, facts, offset, remark):
-    assert target(reset, facts) == Target(offset, remark)
+def test_word_moves_to(word, number, facts, offset, remark):
+    assert target(word, number, facts) == Target(offset, remark)
 
 
 def test_offset_of_a_file_is_kept_within_the_log():
-    assert target(Reset("file", offsets={}), COMMITTED, 12) == Target(12)
-    assert target(Reset("file", offsets={}), COMMITTED, 3).offset == 5
+    assert target("file", 12, COMMITTED) == Target(12)
+    assert target("file", 3, COMMITTED).offset == 5
 
 
 def test_shift_of_nothing_is_refused():
-    with pytest.raises(ResetError, match="nothing is committed"):
-        target(Reset("shift", 1), NOTHING)
+    with pytest.raises(ValueError, match="nothing is committed"):
+        target("shift", 1, NOTHING)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ def test_place_that_does_not_read_as_one_is_refused(texts):
 
 def test_time_may_be_told_with_its_zone_and_is_utc_without():
     assert moment_ms("2030-01-01T00:00") == moment_ms("2030-01-01T01:00+01:00") == 1893456000000
-    assert moment_ms("1m") - moment_ms("1h") >= 59 * 60_000
+    an_hour_ago = moment_ms("1h")
+    assert moment_ms("1m") - an_hour_ago >= 59 * 60_000
 
 
 @pytest.mark.parametrize("key", [b"21", b"foobar", b"a-little-bit-long-string", b""])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +21,7 @@ from protocol.messages.fetch import (
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter_batches, iter_records
+from protocol.record_json import from_json, to_json
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -256,25 +255,11 @@ def _records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, dict[str, A
         yield last, None  # the cleaner may have removed the last records of a batch
 
 
-def to_json(data: bytes | None) -> Any:
-    """Bytes as a text, or as {"base64": ...} where they are none."""
-    if data is None:
-        return None
+def _bytes(where: str, value: Any) -> bytes | None:
+    """Errors: RefusedError."""
     try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def from_json(where: str, value: Any) -> bytes | None:
-    """A text, {"base64": ...} or null as bytes. Errors: RefusedError."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode()
-    try:
-        return base64.b64decode(value["base64"], validate=True)
-    except (TypeError, KeyError, binascii.Error):
+        return from_json(value)
+    except ValueError:
         raise RefusedError(400, f'"{where}" takes a text, null or {{"base64": "..."}}') from None
 
 
@@ -292,8 +277,8 @@ def _record(where: str, given: dict[str, Any]) -> tuple[int, tuple[Any, ...]]:
         raise RefusedError(400, f'"{where}.headers" takes a list of [name, value]')
     if type(partition) is not int or not (timestamp_ms is None or type(timestamp_ms) is int):
         raise RefusedError(400, f'"{where}.partition" and "{where}.timestamp_ms" take whole numbers')
-    pairs = [(name, from_json(f"{where}.headers", value)) for name, value in headers]
-    key, value = (from_json(f"{where}.{name}", given.get(name)) for name in ("key", "value"))
+    pairs = [(name, _bytes(f"{where}.headers", value)) for name, value in headers]
+    key, value = (_bytes(f"{where}.{name}", given.get(name)) for name in ("key", "value"))
     return partition, (key, value, pairs, timestamp_ms)
 
 
