@@ -3,10 +3,10 @@
 Start reading at job.py, the entry point, then jobs/registry.py, the table of jobs. A job reads logs through tables.py
 (the views `raw`, `offsets` and `transactions` as DataFrames), computes with the functions of transforms/ or audit/, and
 writes through output.py. Of the other packages the pipeline imports only protocol/; group_offsets.py,
-client_settings.py, live/, migrate/ and demo/ also import momus, for its client and its broker, so that the bundle for
+connection_options.py, live/, migrate/ and demo/ import momus too, for its client and broker, so that the bundle for
 spark-submit holds it. Inside, the rooms import in this order, each only those before it:
 
     errors, broker_address, spark_setup, files, schema, output_guard, output_lock, replacing, decode, source,
-    transforms, client_settings, live, tables, input_check, session, output, streaming, group_offsets, audit, migrate,
-    report, jobs, demo, job
+    transforms, connection_options, live, tables, input_check, session, output, streaming, group_offsets, audit,
+    migrate, report, jobs, demo, job
 """

@@ -8,7 +8,7 @@ from typing import Final
 from pyarrow import fs
 
 from pipeline.broker_address import bootstrap_of
-from pipeline.client_settings import given_settings
+from pipeline.connection_options import given_settings
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
 from pipeline.live.cut import connected

@@ -28,7 +28,7 @@ def read_uvarint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_tags(
-    buffer: bytes | memoryview, position: int, bad: Complaints, field: str
+    buffer: bytes | memoryview, position: int, bad: DecodeErrors, field: str
 ) -> tuple[dict[int, bytes] | None, int]:
     """Tagged fields of which the declaration knows none."""
     count, position = read_uvarint(buffer, position)
@@ -95,7 +95,7 @@ def join_parts(parts: Iterable[Any]) -> bytes:
     )
 
 
-class Complaints:
+class DecodeErrors:
     """Makes the errors of one decode function: which message, which field, what was claimed, what is there."""
 
     def __init__(self, label: str, paths: dict[int, str]) -> None:
@@ -121,10 +121,13 @@ class Complaints:
         return MalformedError(f"{self.label}: {field} claims {count} elements, {max(left, 0)} bytes are left")
 
     def null(self, field: str) -> MalformedError:
+        """A null where this version of the field allows none."""
         return MalformedError(f"{self.label}: {field} is null, which this version does not allow")
 
     def long(self, field: str, size: int) -> MalformedError:
+        """A string whose claimed size exceeds Kafka's limit of 32767 bytes."""
         return MalformedError(f"{self.label}: {field} claims {size} bytes, a string has at most {STRING_MAX_BYTES}")
 
     def tag(self, field: str) -> MalformedError:
+        """A tagged field whose content ends before or after the size it claims."""
         return MalformedError(f"{self.label}: tagged field {field} does not fill the size it claims")

@@ -56,14 +56,17 @@ class Field:
         self.default = default
 
     def is_in(self, version: int) -> bool:
+        """Whether a version of the message has the field."""
         first, last = version_range(self.versions)
         return first <= version <= last
 
     def is_nullable(self, version: int) -> bool:
+        """Whether the field may be null in a version."""
         first, last = version_range(self.nullable)
         return first <= version <= last
 
     def is_tagged(self, version: int) -> bool:
+        """Whether the field is a tagged one (KIP-482) in a version."""
         first, last = version_range(self.tagged)
         return first <= version <= last
 

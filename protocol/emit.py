@@ -25,12 +25,14 @@ class Emitter:
         self._numbers: dict[str, int] = {}
 
     def line(self, text: str, path: str = "") -> None:
+        """Add a line of source. path: the field that a decode error in this line names."""
         self.lines.append("    " * self.indent + text)
         if path:
             self.paths[len(self.lines)] = path
 
     @contextmanager
     def block(self, text: str) -> Iterator[None]:
+        """Add a line that opens a block; lines added within are indented."""
         self.line(text)
         self.indent += 1
         yield
@@ -48,6 +50,7 @@ class Emitter:
         return name
 
     def source(self) -> str:
+        """The source so far, with a newline at its end."""
         return "\n".join(self.lines) + "\n"
 
     def present(self, cls: type[Message]) -> list[Field]:
@@ -59,6 +62,7 @@ class Emitter:
         return [each for each in cls.FIELDS if each.is_in(self.version) and each.is_tagged(self.version)]
 
     def length_letter(self, kind: WireType) -> str:
+        """The struct letter of the length of a string, bytes or records; compact: of its first byte."""
         if self.flexible:
             return "B"  # the first byte of a varint, and nearly always the only one
         return "h" if kind is String else "i"

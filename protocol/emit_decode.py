@@ -34,7 +34,7 @@ def decoder(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
             emit.line("return o, pos")
         with emit.block("except (IndexError, StructError) as error:"):
             emit.line("raise bad.short(error, size) from None")
-    emit.names["bad"] = codec_support.Complaints(f"{cls.__name__} v{version}", emit.paths)
+    emit.names["bad"] = codec_support.DecodeErrors(f"{cls.__name__} v{version}", emit.paths)
     return emit.source(), emit.names
 
 

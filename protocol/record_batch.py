@@ -69,38 +69,47 @@ class BatchHeader(NamedTuple):
 
     @staticmethod
     def from_buffer(buffer: Buffer, pos: int = 0) -> BatchHeader:
+        """Unpack the header at a byte position; does not check it. Errors: struct.error: the buffer is too short."""
         return _new(BatchHeader, HEADER.unpack_from(buffer, pos))
 
     @property
     def size(self) -> int:
+        """Bytes of the whole batch, with base offset and length."""
         return self.length + LOG_OVERHEAD_BYTES
 
     @property
     def last_offset(self) -> int:
+        """The offset of the last record that the batch had before any cleaning."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
+        """The offset after the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def codec(self) -> int:
+        """The number of the compression codec; 0: none."""
         return self.attributes & CODEC_MASK
 
     @property
     def is_log_append_time(self) -> bool:
+        """Whether the broker's time at the append is every record's timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
+        """Whether the batch is a control batch, such as a transaction's marker."""
         return bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
+        """Unix milliseconds after which cleaning may drop tombstones (KIP-534); None: not set yet."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 

@@ -36,11 +36,13 @@ class Trace:
         self.open = [self.root]
 
     def enter(self, name: str, kind: str, start: int) -> None:
+        """Begin a node below the open one, at a byte position."""
         node = Node(name, kind, start)
         self.open[-1].children.append(node)
         self.open.append(node)
 
     def leave(self, value: Any, end: int) -> None:
+        """Close the innermost open node at a byte position; only a node without children keeps the value."""
         node = self.open.pop()
         node.end = end
         if not node.children:

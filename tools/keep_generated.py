@@ -65,8 +65,8 @@ def _factory(cls: type[Message], version: int, name: str) -> str:
 
 def _assignments(names: dict[str, Any]) -> Iterator[str]:
     for name, value in names.items():
-        if isinstance(value, codec_support.Complaints):
-            yield f"{name} = Complaints({value.label!r}, {value.paths!r})"
+        if isinstance(value, codec_support.DecodeErrors):
+            yield f"{name} = DecodeErrors({value.label!r}, {value.paths!r})"
         elif isinstance(value, Message):
             yield f"{name} = {type(value).__name__}()"
         elif hasattr(getattr(value, "__self__", None), "format"):  # a method of a struct.Struct

@@ -149,6 +149,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
+        """The mutant as file, line and change, which reports and the list of survivors use."""
         return f"{self.file}:{self.operator}:{self.occurrence}:{self.source}"
 
 

@@ -46,10 +46,12 @@ class Listener:
 
     @property
     def is_tls(self) -> bool:
+        """Whether its protocol is SSL or SASL_SSL."""
         return self.protocol.endswith("SSL")
 
     @property
     def is_sasl(self) -> bool:
+        """Whether its clients authenticate by SASL."""
         return self.protocol.startswith("SASL")
 
 

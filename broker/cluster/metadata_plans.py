@@ -200,6 +200,7 @@ def follow_nodes(topic: Topic, partition: TopicPartition, after: Sync) -> list[b
 
 
 def set_feature_level(name: str, level: int) -> list[bytes]:
+    """The encoded metadata record that sets a feature to a level."""
     return [encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)]
 
 

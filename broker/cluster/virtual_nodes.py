@@ -69,6 +69,7 @@ class VirtualNodes:
         return next((node for node in self.all if node.node_id == node_id), None)
 
     def is_up(self, node: Node) -> bool:
+        """Whether a virtual broker is running."""
         return node in self._nodes.up
 
     def lags(self, node: Node) -> bool:

@@ -180,6 +180,7 @@ class BrokerConfig:
 
     @property
     def data_dir(self) -> str:
+        """The first folder of log.dirs, or log.dir where that is not set."""
         return (self.log_dirs or self.log_dir)[0]
 
     def value(self, key: str) -> Value:

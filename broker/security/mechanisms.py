@@ -115,6 +115,7 @@ class Plain:
         self._users = users
 
     def step(self, token: bytes) -> Step:
+        """Check a token of PLAIN (RFC 4616). Errors: RefusedError: malformed, or not the user's password."""
         parts = token.decode("utf-8", "replace").split("\0")
         if len(parts) != 3:
             raise RefusedError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")

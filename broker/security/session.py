@@ -93,6 +93,7 @@ class Session:
 
     @property
     def is_authenticated(self) -> bool:
+        """Whether the connection has a principal other than ANONYMOUS."""
         return self.principal is not ANONYMOUS
 
     def is_expired(self) -> bool:

@@ -100,6 +100,7 @@ class MadeSecurity:
 
     @property
     def protocol(self) -> str:
+        """The security protocol of the listeners, such as SASL_SSL."""
         return WORDS.get(self.word, "SASL_PLAINTEXT")
 
     def fork_of(self, other: MadeSecurity) -> None:
@@ -118,10 +119,12 @@ class MadeSecurity:
 
     @property
     def has_passwords(self) -> bool:
+        """Whether clients authenticate by SASL."""
         return self.protocol.startswith("SASL")
 
     @property
     def has_certificates(self) -> bool:
+        """Whether the listeners have TLS."""
         return self.protocol.endswith("SSL")
 
     @property

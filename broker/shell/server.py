@@ -72,7 +72,7 @@ async def _serve(options: dict[str, Any]) -> int:
 
             lines.append(f"momus ui {link(address)}\n")
     if cluster.plan.security is not None and cluster.plan.security.word != "given":
-        from broker.shell.client_settings import write_client_files  # 2 ms: most starts have no security
+        from broker.shell.client_configs import write_client_files  # 2 ms: most starts have no security
 
         place = write_client_files(cluster.plan.security.folder, ",".join(cluster.addresses), cluster.plan.security)
         lines.append(f"momus clients {place}\n")

@@ -63,10 +63,12 @@ class Source:
 
     @property
     def topic(self) -> str:
+        """The log's topic."""
         return partition_of(self.log)[0]
 
     @property
     def partition(self) -> int:
+        """The log's partition index."""
         return partition_of(self.log)[1]
 
 

@@ -54,36 +54,44 @@ class Location:
         self.frame, self.source = frame, source
 
     def same(self, value: str | int, kind: pa.DataType) -> pa.Array:
+        """A column that has one value in every row."""
         return pa.repeat(pa.scalar(value, kind), len(self.frame))
 
     def of_batch(self, name: str) -> pa.Array:
+        """A column with a batch header's field, in the row of each of its records."""
         return pa.array(self.frame.of_batch(name))
 
     @cached_property
     def base(self) -> NDArray[Any]:
+        """The base offset of each record's batch."""
         return self.frame.of_batch("base_offset")
 
     @cached_property
     def attributes(self) -> NDArray[Any]:
+        """The attributes of each record's batch, as bits."""
         return self.frame.of_batch("attributes")
 
     @cached_property
     def is_append_time(self) -> Mask:
+        """Which records' batches have log append time."""
         flags: Mask = self.attributes & LOG_APPEND_TIME != 0
         return flags
 
     def last(self) -> pa.Array:
+        """The column of each batch's last offset."""
         header = self.frame.header
         last = header["base_offset"].astype(np.int64) + header["last_delta"]
         return pa.array(last[self.frame.batch])
 
     def time(self) -> pa.Array:
+        """The column of timestamps: that of the record, or of its batch with log append time."""
         time = self.frame.of_batch("base_time") + self.frame.time_delta
         if self.is_append_time.any():
             time = np.where(self.is_append_time, self.frame.of_batch("max_time"), time)
         return times(time)
 
     def sequence(self) -> pa.Array:
+        """The column of sequences, which wrap after 2^31 - 1; -1: the producer is not idempotent."""
         sequence = self.frame.of_batch("base_sequence").astype(np.int64)
         sequence = np.where(sequence < 0, -1, (sequence + self.frame.offset_delta) & 0x7FFFFFFF)
         return pa.array(sequence.astype(np.int32))

@@ -36,6 +36,7 @@ class Transactions:
         ]
 
     def column(self, field: pa.Field) -> pa.Array:
+        """One column of the view, null where a kind of record does not have it."""
         return pa.array([row.get(field.name) for row in self.rows], field.type)
 
 
@@ -99,45 +100,55 @@ class Offsets:
 
     @cached_property
     def commits(self) -> _Keys:
+        """The keys of commits and of their tombstones."""
         return _keys(self.frame, np.flatnonzero(~self.markers & (self.key_type == COMMIT)))
 
     @cached_property
     def values(self) -> _Values:
+        """The values of commits, without tombstones."""
         rows = self.commits.rows
         is_set = self.frame.value_size[rows] >= 0
         return _values(self.frame, rows if is_set.all() else rows[is_set])
 
     @cached_property
     def rare(self) -> Ints:
+        """Row numbers of records that are neither commits nor markers."""
         missing = self.of_commits.missing
         return np.empty(0, np.int64) if missing is None else np.flatnonzero(missing & ~self.markers)
 
     @cached_property
     def of_commits(self) -> _Spread:
+        """Spreads values of `commits` over all rows."""
         return _Spread(self.commits.rows, len(self.frame))
 
     @cached_property
     def of_values(self) -> _Spread:
+        """Spreads values of `values` over all rows."""
         return _Spread(self.values.rows, len(self.frame))
 
     @cached_property
     def one_by_one(self) -> _Rare:
+        """The columns of the rows in `rare`, which are decoded one by one."""
         return _one_by_one(self.frame, self.rare)
 
     @cached_property
     def names(self) -> Names:
+        """The headers of the records, to be found by name."""
         return Names(self.frame)
 
     @cached_property
     def spans(self) -> tuple[pa.Array, pa.Array]:
+        """Two columns that `spans` finds in the headers."""
         return spans(self.frame, self.names)
 
     def kind(self) -> pa.Array:
+        """The column with the name of each record's kind."""
         types = sorted({int(each) for each in self.key_type[self.rare]} | {COMMIT})
         kind = np.where(self.markers, -1, np.searchsorted(types, self.key_type)).astype(np.int32)
         return named(kind, [kind_name("offsets", each) for each in types])
 
     def group(self) -> pa.Array:
+        """The column of group ids; null for markers."""
         group, size = self.frame.key.copy(), np.full(len(self.frame), -1)
         group[self.commits.rows], size[self.commits.rows] = self.commits.group, self.commits.group_size
         if self.rare.size:
@@ -145,14 +156,17 @@ class Offsets:
         return texts(self.frame.bytes, group, size)
 
     def topic(self) -> pa.Array:
+        """The column of topic names; null where the record is not a commit."""
         place = self.of_commits.strings(self.frame.key, self.commits.topic, self.commits.topic_size)
         return texts(self.frame.bytes, *place)
 
     def metadata(self) -> pa.Array:
+        """The column of a commit's metadata; null where no offset is set."""
         place = self.of_values.strings(self.frame.value, self.values.metadata, self.values.metadata_size)
         return texts(self.frame.bytes, *place)
 
     def value_version(self) -> pa.Array:
+        """The column of value versions (int16); null for markers and tombstones."""
         missing = _some(self.markers | (self.frame.value_size < 2))
         return numbers(self.frame.bytes.i16(self.frame.value), pa.int16(), missing)
 

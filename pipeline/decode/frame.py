@@ -63,21 +63,27 @@ class Bytes:
         return window[positions]
 
     def byte(self, positions: Ints) -> NDArray[np.uint8]:
+        """The byte at each position."""
         return self._array[positions]
 
     def i16(self, positions: Ints) -> Ints:
+        """The big-endian int16 at each position."""
         return read_at(self.data, ">i2", positions)
 
     def i32(self, positions: Ints) -> Ints:
+        """The big-endian int32 at each position."""
         return read_at(self.data, ">i4", positions)
 
     def i64(self, positions: Ints) -> Ints:
+        """The big-endian int64 at each position."""
         return read_at(self.data, ">i8", positions)
 
     def u64(self, positions: Ints) -> NDArray[np.uint64]:
+        """The big-endian uint64 at each position."""
         return self._at(">u8", positions).astype(np.uint64)
 
     def raw(self, positions: Ints, size: int) -> NDArray[np.void]:
+        """`size` bytes at each position, undecoded."""
         return self._at(f"V{size}", positions)
 
     def varints(self, positions: Ints) -> tuple[Ints, Ints]:

@@ -21,6 +21,7 @@ class Names:
         self.front = self.bytes.u64(self.headers.name)
 
     def find(self, name: bytes, among: Mask) -> Ints:
+        """Indices of the headers with this name of at most 10 bytes, among those that the mask selects."""
         shift = np.uint64(64 - 8 * min(len(name), 8))
         same = (self.size == len(name)) & (self.front >> shift == np.uint64(int.from_bytes(name[:8], "big"))) & among
         found = np.flatnonzero(same)
@@ -30,6 +31,7 @@ class Names:
 
     @cached_property
     def batch(self) -> Ints:
+        """The batch of each header, as its index in the frame."""
         return self.frame.batch[self.headers.record]
 
     @cached_property

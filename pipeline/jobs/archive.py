@@ -28,7 +28,7 @@ from pyarrow import fs
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.client_settings import add_client_arguments, connect_with
+from pipeline.connection_options import add_client_arguments, connect_with
 from pipeline.decode.batches import partition_of
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory, write_json

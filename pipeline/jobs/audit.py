@@ -17,7 +17,7 @@ from pipeline.audit.commits import MEMBER_CHECKS
 from pipeline.audit.directory import audit_of
 from pipeline.audit.running_broker import audit_of_broker
 from pipeline.audit.verdict import verdict
-from pipeline.client_settings import add_client_arguments
+from pipeline.connection_options import add_client_arguments
 from pipeline.files import join_path
 from pipeline.jobs import audit_follow
 from pipeline.live.fetched_logs import NO_FILE

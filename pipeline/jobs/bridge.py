@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pipeline.client_settings import add_client_arguments, connect_with
+from pipeline.connection_options import add_client_arguments, connect_with
 from pipeline.errors import PipelineError
 from pipeline.group_offsets import GroupOffsets, Partition
 from pipeline.streaming.checkpoint import committed_position

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pipeline import tables
-from pipeline.client_settings import add_client_arguments, connect_with
+from pipeline.connection_options import add_client_arguments, connect_with
 from pipeline.errors import PipelineError
 from pipeline.jobs import lag_follow
 from pipeline.jobs.time_argument import time_argument

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.audit.log_coverage import BATCH_COLUMNS
-from pipeline.client_settings import add_client_arguments, connect_with, for_librdkafka, given_settings
+from pipeline.connection_options import add_client_arguments, connect_with, for_librdkafka, given_settings
 from pipeline.errors import PipelineError
 from pipeline.migrate import plan
 from pipeline.migrate.groups import Groups

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from pipeline import tables
-from pipeline.client_settings import add_client_arguments
+from pipeline.connection_options import add_client_arguments
 from pipeline.errors import PipelineError
 from pipeline.jobs.time_argument import time_argument
 from pipeline.live.live_source import open_input

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Final
 
 from pipeline.broker_address import is_broker
-from pipeline.client_settings import has_settings
+from pipeline.connection_options import has_settings
 
 # job -> its line in `momus pipeline --help`
 JOBS: Final = {

@@ -37,7 +37,7 @@ class LogCut(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What is read of a broker, and how to reach it. settings: of pipeline.client_settings.given_settings."""
+    """What is read of a broker, and how to reach it. settings: of pipeline.connection_options.given_settings."""
 
     bootstrap: str
     settings: Mapping[str, str]

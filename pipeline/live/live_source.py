@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from pipeline.broker_address import bootstrap_of, is_broker
-from pipeline.client_settings import given_settings
+from pipeline.connection_options import given_settings
 from pipeline.live.cut import Cut, connected, take_cut
 from pipeline.live.fetched_logs import LogRange, read_range, tasks
 from pipeline.schema import TOPICS, spark_schema, view_fields, with_nullability

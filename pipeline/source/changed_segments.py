@@ -32,6 +32,7 @@ class SegmentState(NamedTuple):
 
     @property
     def key(self) -> SegmentKey:
+        """The log and base offset that identify the segment."""
         return self.log, self.segment
 
 

@@ -30,6 +30,7 @@ class Jar(NamedTuple):
 
     @property
     def file_name(self) -> str:
+        """The name of the file in Maven Central."""
         return f"{self.artifact}-{self.version}.jar"
 
 

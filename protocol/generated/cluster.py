@@ -5,7 +5,7 @@ from protocol.codec_support import *
 from protocol.messages.cluster import *
 new = object.__new__
 def _decode_ApiVersionsRequest_3():
-    bad = Complaints('ApiVersionsRequest v3', {8: 'client_software_name', 11: 'client_software_name', 24: 'client_software_version', 27: 'client_software_version', 40: 'ApiVersionsRequest (tagged fields)', 43: 'ApiVersionsRequest'})
+    bad = DecodeErrors('ApiVersionsRequest v3', {8: 'client_software_name', 11: 'client_software_name', 24: 'client_software_version', 27: 'client_software_version', 40: 'ApiVersionsRequest (tagged fields)', 43: 'ApiVersionsRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -54,7 +54,7 @@ def _decode_ApiVersionsRequest_3():
             raise bad.short(error, size) from None
     return decode
 def _decode_ApiVersionsRequest_4():
-    bad = Complaints('ApiVersionsRequest v4', {8: 'client_software_name', 11: 'client_software_name', 24: 'client_software_version', 27: 'client_software_version', 40: 'ApiVersionsRequest (tagged fields)', 43: 'ApiVersionsRequest'})
+    bad = DecodeErrors('ApiVersionsRequest v4', {8: 'client_software_name', 11: 'client_software_name', 24: 'client_software_version', 27: 'client_software_version', 40: 'ApiVersionsRequest (tagged fields)', 43: 'ApiVersionsRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -282,7 +282,7 @@ def _decode_MetadataRequest_12():
     iter_unpack_16sBB = Struct('>16sBB').iter_unpack
     unpack_from_16sB = Struct('>16sB').unpack_from
     unpack_from_ttB = Struct('>??B').unpack_from
-    bad = Complaints('MetadataRequest v12', {9: 'topics', 12: 'topics', 35: 'topics.name', 38: 'topics.name', 51: 'topics (tagged fields)', 54: 'topics', 56: 'MetadataRequest (tagged fields)', 59: 'MetadataRequest'})
+    bad = DecodeErrors('MetadataRequest v12', {9: 'topics', 12: 'topics', 35: 'topics.name', 38: 'topics.name', 51: 'topics (tagged fields)', 54: 'topics', 56: 'MetadataRequest (tagged fields)', 59: 'MetadataRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -350,7 +350,7 @@ def _decode_MetadataRequest_13():
     iter_unpack_16sBB = Struct('>16sBB').iter_unpack
     unpack_from_16sB = Struct('>16sB').unpack_from
     unpack_from_ttB = Struct('>??B').unpack_from
-    bad = Complaints('MetadataRequest v13', {9: 'topics', 12: 'topics', 35: 'topics.name', 38: 'topics.name', 51: 'topics (tagged fields)', 54: 'topics', 56: 'MetadataRequest (tagged fields)', 59: 'MetadataRequest'})
+    bad = DecodeErrors('MetadataRequest v13', {9: 'topics', 12: 'topics', 35: 'topics.name', 38: 'topics.name', 51: 'topics (tagged fields)', 54: 'topics', 56: 'MetadataRequest (tagged fields)', 59: 'MetadataRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)

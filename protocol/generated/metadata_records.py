@@ -24,7 +24,7 @@ def _encode_FeatureLevelRecord_0():
     return encode
 def _decode_FeatureLevelRecord_0():
     unpack_from_hB = Struct('>hB').unpack_from
-    bad = Complaints('FeatureLevelRecord v0', {8: 'name', 11: 'name', 24: 'FeatureLevelRecord (tagged fields)', 27: 'FeatureLevelRecord'})
+    bad = DecodeErrors('FeatureLevelRecord v0', {8: 'name', 11: 'name', 24: 'FeatureLevelRecord (tagged fields)', 27: 'FeatureLevelRecord'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -76,7 +76,7 @@ def _encode_TopicRecord_0():
     return encode
 def _decode_TopicRecord_0():
     unpack_from_16sB = Struct('>16sB').unpack_from
-    bad = Complaints('TopicRecord v0', {8: 'name', 11: 'name', 24: 'TopicRecord (tagged fields)', 27: 'TopicRecord'})
+    bad = DecodeErrors('TopicRecord v0', {8: 'name', 11: 'name', 24: 'TopicRecord (tagged fields)', 27: 'TopicRecord'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -140,7 +140,7 @@ def _encode_ConfigRecord_0():
     return encode
 def _decode_ConfigRecord_0():
     unpack_from_bB = Struct('>bB').unpack_from
-    bad = Complaints('ConfigRecord v0', {8: 'resource_name', 11: 'resource_name', 24: 'name', 27: 'name', 40: 'value', 43: 'value', 56: 'ConfigRecord (tagged fields)', 59: 'ConfigRecord'})
+    bad = DecodeErrors('ConfigRecord v0', {8: 'resource_name', 11: 'resource_name', 24: 'name', 27: 'name', 40: 'value', 43: 'value', 56: 'ConfigRecord (tagged fields)', 59: 'ConfigRecord'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -246,7 +246,7 @@ def _decode_PartitionRecord_0():
     unpack_from_i16sB = Struct('>i16sB').unpack_from
     unpack_from_iiiB = Struct('>iiiB').unpack_from
     unpack_from_b = Struct('>b').unpack_from
-    bad = Complaints('PartitionRecord v0', {10: 'replicas', 13: 'replicas', 20: 'isr', 23: 'isr', 30: 'removing_replicas', 33: 'removing_replicas', 40: 'adding_replicas', 43: 'adding_replicas', 50: 'PartitionRecord (tagged fields)', 54: 'PartitionRecord', 56: 'PartitionRecord', 57: 'PartitionRecord', 62: 'leader_recovery_state'})
+    bad = DecodeErrors('PartitionRecord v0', {10: 'replicas', 13: 'replicas', 20: 'isr', 23: 'isr', 30: 'removing_replicas', 33: 'removing_replicas', 40: 'adding_replicas', 43: 'adding_replicas', 50: 'PartitionRecord (tagged fields)', 54: 'PartitionRecord', 56: 'PartitionRecord', 57: 'PartitionRecord', 62: 'leader_recovery_state'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)

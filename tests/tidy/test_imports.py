@@ -32,7 +32,7 @@ ALLOWED = {
     "pipeline.report": {"matplotlib"},
     # Commits as a group, with the client that the command line has, connected as it connects.
     "pipeline.group_offsets": {"momus"},
-    "pipeline.client_settings": {"momus"},
+    "pipeline.connection_options": {"momus"},
     "pipeline.live": {"momus"},  # fetches logs with it
 }
 

@@ -73,6 +73,7 @@ class Rare:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no row has a rare field."""
         return not (self.metadata or self.expire or self.other_ids or self.pending)
 
 

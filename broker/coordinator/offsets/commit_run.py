@@ -90,6 +90,7 @@ class Commit:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no run has a partition."""
         return not any(run.partitions for run in self.runs)
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:

@@ -65,9 +65,11 @@ class Labels:
         self.numbers: dict[Label, int] = {}
 
     def number(self, label: Label) -> int:
+        """The number of a topic, given at its first use; counts from 0."""
         return self.numbers.setdefault(label, len(self.numbers))
 
     def encode(self) -> bytes:
+        """The count, then name and id of each topic in the order of their numbers."""
         parts = [_COUNT.pack(len(self.numbers))]
         for label in self.numbers:
             parts += (*_sized(label.name.encode()), label.topic_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.shell.client_settings import _franz_go
+from broker.shell.client_configs import _franz_go
 from momus import Broker
 
 HERE = Path(__file__).parent

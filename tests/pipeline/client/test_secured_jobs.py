@@ -12,7 +12,7 @@ import pytest
 from momus import Broker
 from momus.client.connect_settings import SETTINGS
 from momus.client.offset_client import OffsetClient
-from pipeline.client_settings import add_client_arguments, for_librdkafka, given_settings
+from pipeline.connection_options import add_client_arguments, for_librdkafka, given_settings
 from pipeline.errors import PipelineError
 from pipeline.jobs import bridge, lag, migrate
 from pipeline.jobs.registry import job_parser

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from broker.security.jaas import parse_jaas
-from broker.shell.client_settings import write_client_files
+from broker.shell.client_configs import write_client_files
 from broker.shell.made_security import MadeSecurity
 from momus.client.properties import parse_properties
 

@@ -76,6 +76,7 @@ class Process:
 
     @property
     def load(self) -> float:
+        """Tasks for each of its members."""
         return self.total / len(self.members)
 
 

@@ -79,6 +79,7 @@ class ConfiguredTopology(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
+        """Whether tasks can be assigned: no status says what is missing."""
         return self.status is None
 
     def assignable(self) -> list[Subtopology]:

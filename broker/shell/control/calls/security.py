@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.config_values import ConfigError
-from broker.shell.client_settings import client_settings as settings_of
+from broker.shell.client_configs import client_settings as settings_of
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from broker.shell.made_security import MadeSecurity
