@@ -18,7 +18,8 @@ import sys
 import threading
 
 PARENT_CHECK_S = 0.5
-_HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.abspath(__file__)
+_HERE = os.path.dirname(PROGRAM)
 
 
 def packages_folder() -> str:

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import IO
 
-from momus import launch
+from momus.launch import PROGRAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def start_child(options: dict[str, object], log_path: str) -> subprocess.Popen[b
     """
     with open(log_path, "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-I", launch.__file__, json.dumps(options)],
+            [sys.executable, "-I", PROGRAM, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

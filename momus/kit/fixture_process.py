@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from momus import Broker
     from momus.cluster import Keeper
+    from momus.kit.process import Broker
     from momus.kit.shared_process import Shared
 
 
@@ -79,7 +79,7 @@ class OwnProcess(FixtureProcess):
         self._brokers: list[Broker] = []  # the last is the one in use
 
     def _start(self) -> Control:
-        from momus import Broker  # 10 ms
+        from momus.kit.process import Broker  # 10 ms
 
         self._brokers.append(Broker(flush="memory", log_level=self._log_level).start())
         return self._brokers[-1].control

@@ -29,11 +29,12 @@ def keep_run(folder: str, test: str, cluster: Cluster, report: str) -> Path:
     report   why it failed.
     Errors:  ControlError: nothing was recorded. OSError.
     """
-    from momus import __version__, launch
+    from momus import __version__
+    from momus.launch import build
 
     data = BytesIO(cluster.recording())
     with zipfile.ZipFile(data, "a", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("test.json", json.dumps({"test": test, "momus": __version__, "build": launch.build()}, indent=2))
+        file.writestr("test.json", json.dumps({"test": test, "momus": __version__, "build": build()}, indent=2))
         file.writestr("report.txt", report)
         file.writestr("log.txt", cluster.log)
     place = Path(folder)

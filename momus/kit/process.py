@@ -22,10 +22,10 @@ import weakref
 from collections.abc import Mapping
 from functools import partial
 
-from momus import launch
 from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
 from momus.kit.child import DEATH_LIMIT_S, death_sentence, first_line, remove_tree, start_child
+from momus.launch import dependency_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Broker(Forkable):
             self._remove_temporary = weakref.finalize(self, remove_tree, self._temporary, os.getpid())
         data_dir = self.data_dir or os.path.join(self._temporary, "data")
         options = {
-            "paths": launch.dependency_paths(),
+            "paths": dependency_paths(),
             "parent_pid": os.getpid(),
             "temporary": self._temporary,
             "serve": {

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from momus import Broker
+    from momus.kit.process import Broker
 
 START_LIMIT_S = 60.0
 LINE_LIMIT_S = 5.0  # for what a worker says

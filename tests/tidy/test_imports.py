@@ -250,6 +250,22 @@ def test_what_runs_in_a_users_process_imports_nothing_of_the_broker_nor_of_the_c
     assert not wrong
 
 
+def test_public_face_is_imported_by_nothing_that_it_hands_on():
+    """`from momus import launch` names the package, whose `__getattr__` imports the module that says so: a circle."""
+    edges, reached = graph("momus"), {"momus"}
+    while more := {target for module in reached for target in edges[module]} - reached:
+        reached |= more
+    wrong = [
+        f"{module}:{node.lineno}"
+        for module in sorted(reached - {"momus"})
+        for node in ast.walk(tree_of(modules("momus")[module]))
+        if (isinstance(node, ast.ImportFrom) and node.module == "momus")
+        or (isinstance(node, ast.Import) and any(alias.name == "momus" for alias in node.names))
+    ]
+    assert len(reached) > 5
+    assert not wrong
+
+
 def test_client_of_the_command_line_imports_no_command():
     wrong = [
         f"{module} imports {target}"
