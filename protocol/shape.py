@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # the name that other modules give it
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from protocol.codec_support import read_uvarint
 from protocol.declare import Field, Message, WireType
 from protocol.wire import Array, Bytes, Records, String, Wire
 
 MOST_ELEMENTS: Final = 10_000  # of all arrays of a message: a longer one is not worth a Cut
+Finder: TypeAlias = Callable[[bytes, int], tuple[int, int, int]]
 _Group = tuple[int, int, str]  # where neighbouring fields that differ begin and end, and their struct letters
 
 
@@ -91,26 +93,29 @@ class OpenShape:
         self.cls = cls
         self.field = field
 
-    def cut(self, data: bytes, start: int, stop: int, version: int) -> OpenCut:
+    def cut(self, data: bytes, start: int, stop: int, version: int, *, header: str) -> OpenCut:
         """Find the field. Errors: ValueError: it is not there exactly once, or null."""
         walk = _Walk(Shape(self.cls), data, start, stop, version)
         walk.open_field = self.field
-        walk.header("request")
+        walk.header(header)
         walk.message(self.cls)
         if walk.opened is None:
             raise ValueError(f"no {self.field}, or several")
-        begin, end = walk.opened
-        return OpenCut(data[start:begin], data[end:stop])
+        prefix_end, _, end = walk.opened
+        return OpenCut(data[start:prefix_end], data[end:stop])
 
-    def prefix_end(self, version: int) -> Callable[[bytes, int], int]:
-        """A function (data, start of the header) -> where the prefix ends, if each array before the field has one
-        element and no string more than 126 bytes. Elsewhere its result is wrong, which a comparison of the prefix
-        finds. Errors (of the function): IndexError."""
+    def finder(self, version: int) -> Finder:
+        """A function (data, start of the header) -> where the prefix ends, where the field begins and where it ends.
+
+        It is right if each array before the field has one element and no string more than 126 bytes. Elsewhere the
+        first number is wrong, which a comparison of the prefix finds, and the others mean nothing.
+        Errors (of the function): IndexError, struct.error, MalformedError.
+        """
         flexible = version >= self.cls.FLEXIBLE_SINCE
-        lines = ["def prefix_end(data, at):", " at += (data[at] << 8 | data[at + 1]) % 65535 + 2"]  # 65535: null
+        lines = ["def find(data, at):", " at += (data[at] << 8 | data[at + 1]) % 65535 + 2"]  # 65535: null
         fixed = 1 if flexible else 0
         path: list[Field] = _path_to(self.cls, self.field, version)
-        for cls, last in zip([self.cls, *(_element(each.wire) for each in path)], path, strict=False):
+        for cls, last in zip([self.cls, *(_element(each.wire) for each in path[:-1])], path, strict=True):
             for each in cls.FIELDS:
                 if each is last:
                     break
@@ -126,11 +131,24 @@ class OpenShape:
                     fixed = 0
             if isinstance(last.wire, Array):
                 fixed += 1 if flexible else 4
-        lines.append(f" return at + {fixed}")
-        names: dict[str, Any] = {}
+        lines.append(f" at += {fixed}")
+        lines.append(_COMPACT_LENGTH if flexible else " return at, at + 4, at + 4 + int32(data, at)[0]")
+        names: dict[str, Any] = {"int32": Struct(">i").unpack_from, "read_uvarint": read_uvarint}
         exec(compile("\n".join(lines), f"<{self.cls.__name__} v{version} prefix>", "exec"), names)
-        made: Callable[[bytes, int], int] = names["prefix_end"]
+        made: Finder = names["find"]
         return made
+
+
+# a length plus one in one byte, in two, or in more
+_COMPACT_LENGTH: Final = """
+ size, begin = data[at], at + 1
+ if size > 127:
+  size += (data[begin] - 1) << 7
+  begin += 1
+  if size > 16383:
+   size, begin = read_uvarint(data, at)
+ return at, begin, begin + size - 1
+"""
 
 
 def _element(wire: WireType) -> type[Message]:
@@ -186,7 +204,7 @@ class _Walk:
         self.at = start
         self.groups: list[_Group] = []
         self.open_field = ""
-        self.opened: tuple[int, int] | None = None
+        self.opened: tuple[int, int, int] | None = None
 
     def header(self, kind: str) -> None:
         """Pass the header of a request or response after its correlation id."""
@@ -232,12 +250,13 @@ class _Walk:
     def _open(self) -> None:
         if self.opened is not None:
             raise ValueError("there are several")
-        begin = self.at
+        prefix_end = self.at
         size = self._length(4)
         if size < 0:
             raise ValueError("null")
+        begin = self.at
         self._pass(size)
-        self.opened = begin, self.at
+        self.opened = prefix_end, begin, self.at
 
     def _array(self, wire: Array[Any]) -> None:
         count = self._length(4)

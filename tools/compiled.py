@@ -22,6 +22,7 @@ COPIED = (*COMPILED, "momus", "pipeline", "benchmarks", "examples", "docs", "doc
 NOTE = "COMPILED"
 # What a request passes through. Not storage.files.env: a subclass of random.Random cannot be compiled.
 MODULES = (
+    "broker/base/marker.py",
     "broker/base/placement.py",
     "broker/base/context.py",
     "broker/broker.py",
@@ -62,6 +63,8 @@ MODULES = (
     "broker/requests/fetch_wait.py",
     "broker/requests/offset_commit.py",
     "broker/requests/offset_fetch.py",
+    "broker/requests/produce.py",
+    "broker/requests/produce_ask.py",
     "broker/requests/repeated.py",
     "broker/requests/share_fetch.py",
     "broker/requests/share_fetch_read.py",
@@ -71,8 +74,6 @@ MODULES = (
     "broker/shortcuts/add_to_txn.py",
     "broker/shortcuts/end_txn.py",
     "broker/shortcuts/head.py",
-    "broker/shortcuts/produce.py",
-    "broker/shortcuts/transactional_produce.py",
     "broker/shortcuts/transactions.py",
     "broker/shortcuts/txn_offset_commit.py",
     "broker/turn/decision.py",

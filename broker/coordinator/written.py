@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from broker.base.marker import EndMarker
 from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.replay import LAST_OFFSET_TYPE, keep
-from protocol.record_batch import ABORT, COMMIT, build_batch, control_batch
+from protocol.record_batch import build_batch
 
 if TYPE_CHECKING:
     from broker.turn.decision import Batch, Record, Span
@@ -50,29 +51,10 @@ class Records:
         machine.after_batch()
 
 
-class Marker:
+class Marker(EndMarker):
     """The marker that ends a producer's transaction in a shard of groups."""
 
-    __slots__ = ("commit", "coordinator_epoch", "producer_epoch", "producer_id")
-
-    def __init__(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.coordinator_epoch = coordinator_epoch
-        self.commit = commit
-
-    def build(self, log: Log, base_offset: int, now_ms: int) -> Batch:
-        """See turn/decision.py."""
-        batch = control_batch(
-            COMMIT if self.commit else ABORT,
-            base_offset=base_offset,
-            leader_epoch=log.epochs.latest,
-            timestamp_ms=now_ms,
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            coordinator_epoch=self.coordinator_epoch,
-        )
-        return (batch,), base_offset, now_ms, len(batch)
+    __slots__ = ()
 
     def replay(self, shard: Any, _base_offset: int, _now_ms: int) -> None:
         """See turn/decision.py."""

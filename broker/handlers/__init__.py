@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # key, first and last version, handler, GROUP if it is called with the machine of the request's group, and then the
 # function beside the handler that Kafka asks before it looks for the group's coordinator
 _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
-    (ApiKey.PRODUCE, 3, 13, "produce:produce"),
+    (ApiKey.PRODUCE, 3, 13, "produce:Produce", HOT),
     (ApiKey.FETCH, 4, 18, "fetch:Fetch", HOT),
     (ApiKey.LIST_OFFSETS, 1, 11, "list_offsets:list_offsets"),
     (ApiKey.METADATA, 0, 13, "metadata:metadata"),

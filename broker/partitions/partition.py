@@ -7,30 +7,28 @@ watermark, and no reader gets a record at or above it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from broker.partitions.incoming_batch import Buffer, stamp
+from broker.partitions.incoming_batch import ClientBatch, Marker, stamp
 from broker.partitions.producer_files import ProducerFiles, replay_log
 from broker.partitions.producer_table import ProducerSnapshot
 from broker.partitions.producer_undo import forget_below
 from broker.partitions.producers import STABLE, Producers, add_to_sequence
 from broker.partitions.record_rules import TopicRules
 from broker.partitions.waiters import Waiter, poll_all
+from broker.turn.executor import append
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record_batch import ABORT, COMMIT, HEADER, HEADER_BYTES, TRANSACTIONAL, control_batch
-from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
     from broker.turn.durability import FlushState
     from storage.files.env import Files
+    from storage.files.errors import StorageError
     from storage.log.log import Log
     from storage.segments.transaction_index import Markers
 
 SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after a crash reads again
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots
-_SENT_AGAIN: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})  # though it is not retriable
 
 
 class Partition:
@@ -141,73 +139,39 @@ class Partition:
         if not self._plain:
             self.producers.check_epoch(producer_id, producer_epoch)
 
-    def append(
-        self, batch: Buffer, now_ms: int, *, zstd_allowed: bool = True, begins_at_zero: bool = False
-    ) -> tuple[int, int]:
-        """Validate a client's batch, give it its offset and buffer it in the log.
+    def decide(self, batch: ClientBatch, now_ms: int) -> bool:
+        """Whether a client's batch is to be written; if not, it repeats an earlier one and is answered as that was.
 
-        Answers the base offset and the log append time (-1 on CreateTime topics). For a repeated batch of an idempotent
-        producer it answers those of the first one and writes nothing.
         Errors:  those of incoming_batch.stamp, then those of Producers.decide.
         """
-        log = self.log
-        offset = log.end_offset
-        try:
-            buffers, size, attributes, last_delta, largest, append_time, producer_id, producer_epoch, base_sequence = (
-                stamp(batch, self.rules, offset, self.info.leader_epoch, now_ms, zstd_allowed, self)
-            )
-            if producer_id >= 0 and self._followed_offset < 0:
-                producers = self._producers or self.producers
-                transactional = bool(attributes & TRANSACTIONAL)
-                last_sequence = add_to_sequence(base_sequence, last_delta)
-                sequences, from_zero = (base_sequence, last_sequence), begins_at_zero and transactional
-                try:
-                    repeated = producers.decide(
-                        producer_id, producer_epoch, *sequences, transactional=transactional, begins_at_zero=from_zero
-                    )
-                except KafkaError:
-                    log.not_appended(offset + last_delta, largest, size)
-                    raise
-                if repeated is not None:
-                    log.not_appended(offset + last_delta, largest, size)
-                    return repeated.base_offset, repeated.timestamp_ms
-            log.append(
-                buffers, base_offset=offset, last_offset=offset + last_delta, max_timestamp_ms=largest, size=size
-            )
-        except (KafkaError, StorageError) as error:
-            self.refused(batch, error)
-            raise
-        if producer_id >= 0 and self._followed_offset < 0:
-            producers.replay(
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                last_sequence,
-                offset,
-                offset + last_delta,
-                largest,
-                transactional=transactional,
-            )
-        self.appended_bytes += size
-        return offset, append_time
+        stamp(batch, self.rules, now_ms, self)
+        batch.producers = None
+        if batch.producer_id < 0 or self._followed_offset >= 0:
+            return True
+        batch.producers = producers = self._producers or self.producers
+        batch.last_sequence = add_to_sequence(batch.base_sequence, batch.last_delta)
+        repeated = producers.decide(
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_sequence,
+            transactional=batch.transactional,
+            begins_at_zero=batch.begins_at_zero and batch.transactional,
+        )
+        if repeated is None:
+            return True
+        batch.base_offset, batch.append_ms = repeated.base_offset, repeated.timestamp_ms
+        return False
 
-    def refused(self, batch: Buffer, error: KafkaError | StorageError) -> None:
-        """A batch was refused. If it may come again, later batches of its producer must not be appended before it.
+    def not_written(self, write: ClientBatch | Marker, error: StorageError) -> None:
+        """An append has failed."""
+        if isinstance(write, ClientBatch):
+            write.refused(self, error)
 
-        In a transaction every refused batch holds back the later ones, as in Kafka.
-        """
-        if len(batch) < HEADER_BYTES:
-            return
-        header = HEADER.unpack_from(batch)
-        attributes, (producer_id, producer_epoch, base_sequence) = header[5], header[9:12]
-        if producer_id < 0 or base_sequence < 0:
-            return
-        again = isinstance(error, StorageError) or error.code.retriable or error.code in _SENT_AGAIN
-        with suppress(KafkaError, OSError, StorageError):  # the log may be out of use
-            if again or attributes & TRANSACTIONAL:
-                self.producers.refused(producer_id, producer_epoch, base_sequence)
-            else:
-                self.producers.given_up(producer_id, producer_epoch, base_sequence)
+    def before_write(self) -> None:
+        """Check that a write with acks=all may be made. Errors: NOT_ENOUGH_REPLICAS."""
+        if self.is_held:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "Fewer replicas are in sync than the minimum.")
 
     def append_marker(
         self,
@@ -218,25 +182,12 @@ class Partition:
         now_ms: int,
         transaction_version: int,
     ) -> None:
-        """End a producer's transaction here. Without one, the marker is written too and changes nothing.
+        """End a producer's transaction here, however many replicas are in sync. The caller has it written.
 
         Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
         """
-        producers, log = self.producers, self.log
-        producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        offset = log.end_offset
-        batch = control_batch(
-            COMMIT if commit else ABORT,
-            base_offset=offset,
-            leader_epoch=self.info.leader_epoch,
-            timestamp_ms=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-        )
-        log.append((batch,), base_offset=offset, last_offset=offset, max_timestamp_ms=now_ms, size=len(batch))
-        self.appended_bytes += len(batch)
-        producers.replay_marker(producer_id, producer_epoch, coordinator_epoch, now_ms, offset, commit=commit)
+        self.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        append(self, Marker(producer_id, producer_epoch, coordinator_epoch, commit=commit), now_ms, None)
 
     # ---------------------------------------------------------------- durability
 
@@ -354,8 +305,6 @@ class Partition:
             if self._producers is not producers or self.log.broken:
                 return  # the log was cut back or deleted meanwhile
         self._appended_at_snapshot = appended_bytes
-
-    # ---------------------------------------------------------------- housekeeping
 
     def clean(self, now_ms: int, limit_offset: int) -> Iterator[None]:
         """Compact the log below an offset, at most the last stable one, in steps of a few milliseconds."""

@@ -96,6 +96,17 @@ class Partitions:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         return partition
 
+    def led(self, topic: Topic, index: int, node_id: int) -> Partition:
+        """A partition, if this node leads it. Errors: NOT_LEADER_OR_FOLLOWER, those of `get`."""
+        if topic.partitions[index].leader != node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        partition = self.get(topic, index)
+        if partition.metadata_version != self.metadata.version or partition.topic is not topic:
+            partition.configure(topic, self.metadata)
+        if partition.is_behind:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
     def _open_partition(self, topic: Topic, index: int, partition: Partition | None) -> Partition:
         if topic.name in self._doomed:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

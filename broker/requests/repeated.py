@@ -12,19 +12,21 @@ that is refused, or has to wait for something out of the ordinary, is decided ag
 
 from __future__ import annotations
 
+from struct import error as StructError  # noqa: N812  # the name that other modules give it
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker.turn.decision import LATER
 from broker.wire.parked import ParkedRequest
 from broker.wire.route import REPLY_HEAD
 from broker.wire.service import TAKEN
-from protocol.errors import KafkaError
-from protocol.shape import Shape
+from protocol.errors import KafkaError, MalformedError
+from protocol.shape import Finder, OpenCut, OpenShape, Shape
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.turn.decision import Decision
+    from broker.turn.durability import Held
     from broker.turn.executor import Executor
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from broker.wire.route import Route
 
 BODY: Final = 12  # where the request header's client id is in a frame
-MOST_BYTES: Final = 65_536  # of a request or a reply that is kept
+MOST_BYTES: Final = 65_536  # of a request and its reply that are kept, without a field of any length
 MOST_KEPT: Final = 1024  # requests a connection and API
 MOST_ALIKE: Final = 4  # of them with the same prefix: fetches of one session that name different partitions
 KEPT_BYTES: Final = 1 << 20  # of the requests and replies of a connection and API
@@ -53,6 +55,7 @@ class Kept:
         "reply_size",
         "rest",
         "statics",
+        "tail",
         "unpack",
         "values",
         "width",
@@ -65,6 +68,7 @@ class Kept:
         self.statics: tuple[bytes, ...] = ()
         self.width = 0
         self.after = slice(0, None, 1)  # where the bytes are that must be the same
+        self.tail = b""  # what follows the field of any length, where there is one
         self.reply = b""  # the reply after its correlation id, up to the first field that differs
         self.reply_size = 0
         self.pack: Any = None  # packs the rest of the reply
@@ -74,12 +78,16 @@ class Kept:
 
 
 class Form:
-    """The requests kept of one version and size: how long their prefix is, and each by its prefix."""
+    """The requests kept of one version and size: how long their prefix is, and each by its prefix.
 
-    __slots__ = ("kept", "prefix_bytes")
+    Where a field is of any length, it is all of one version, and `find` finds the end of the prefix and the field.
+    """
 
-    def __init__(self, prefix_bytes: int) -> None:
+    __slots__ = ("find", "kept", "prefix_bytes")
+
+    def __init__(self, prefix_bytes: int, find: Finder | None) -> None:
         self.prefix_bytes = prefix_bytes
+        self.find = find
         self.kept: dict[bytes, Kept] = {}
 
 
@@ -89,7 +97,7 @@ class Table:
     __slots__ = ("count", "forms", "held_bytes", "misses")
 
     def __init__(self) -> None:
-        self.forms: dict[int, Form] = {}  # by size and version
+        self.forms: dict[int, Form] = {}  # by size and version, or by version
         self.count = 0
         self.held_bytes = 0
         self.misses = 0  # requests without a repeat since the last one
@@ -99,17 +107,17 @@ class Table:
         self.misses = misses = self.misses + 1
         return misses <= PATIENCE or not misses & (misses - 1)
 
-    def keep(self, key: int, prefix: bytes, kept: Kept, size: int) -> None:
+    def keep(self, key: int, prefix: bytes, kept: Kept, size: int, find: Finder | None) -> None:
         """Add a request. A full table is emptied first."""
         if self.count >= MOST_KEPT or self.held_bytes + size > KEPT_BYTES:
             self.forms.clear()
             self.count = self.held_bytes = 0
         form = self.forms.get(key)
-        if form is None or form.prefix_bytes != len(prefix):
-            form = self.forms[key] = Form(len(prefix))
+        if form is None or (find is None and form.prefix_bytes != len(prefix)):
+            form = self.forms[key] = Form(len(prefix), find)
         alike, each, is_new = [kept], form.kept.get(prefix), True
         while each is not None:
-            if each.statics == kept.statics:
+            if each.statics == kept.statics and each.tail == kept.tail:
                 is_new = False
             elif len(alike) < MOST_ALIKE:
                 alike.append(each)
@@ -125,12 +133,12 @@ class Table:
 class HotRequest:
     """One API: its rule, its general codec, and the repeats of its requests. A subclass a file of this room.
 
-    REQUEST, REPLY  name the fields that differ from one request to the next.
+    REQUEST, REPLY  name the fields that differ from one request to the next. An OpenShape names one of any length.
     HAS_TEMPLATE    whether the reply to a repeat is the earlier one with other fields. Elsewhere `write_reply` makes
                     it, and requests that had to wait or whose reply has slices of files are kept too.
     """
 
-    REQUEST: ClassVar[Shape]
+    REQUEST: ClassVar[Shape | OpenShape]
     REPLY: ClassVar[Shape]
     HAS_TEMPLATE: ClassVar[bool] = True
 
@@ -141,6 +149,8 @@ class HotRequest:
         self.executor: Executor = broker.router.executor
         self.parked: ParkedRequests = broker.router.parked
         self.route: Route = broker.router.routes[self.api_key]
+        self.is_open = isinstance(self.REQUEST, OpenShape)
+        self._finders: dict[int, Finder] = {}  # by version
 
     # -- what a file of this room says about its API
 
@@ -153,7 +163,10 @@ class HotRequest:
         raise NotImplementedError
 
     def fill(self, ask: Any, fields: tuple[Any, ...], width: int) -> None:
-        """Put the fields of a repeat into the Ask: `fields[i :: width + 1]` are those that differ."""
+        """Put the fields of a repeat into the Ask: `fields[i :: width + 1]` are those that differ.
+
+        Of an OpenShape it is one, a memoryview: it must not be kept when the request is served.
+        """
         raise NotImplementedError
 
     def values(self, kept: Kept, decision: Decision, reply: Any) -> bool:
@@ -174,11 +187,18 @@ class HotRequest:
         table: Table | None = connection.learned.get(self.api_key)
         if table is None:
             return None
-        form = table.forms.get((stop - position) << 16 | data[position + 6] << 8 | data[position + 7])
+        version = data[position + 6] << 8 | data[position + 7]
+        form = table.forms.get(version if self.is_open else (stop - position) << 16 | version)
         if form is None:
             return None
-        start = position + BODY
-        end = start + form.prefix_bytes
+        start, find = position + BODY, form.find
+        if find is None:
+            end = start + form.prefix_bytes
+        else:
+            try:
+                end, begin, last = find(data, start)
+            except (IndexError, MalformedError, StructError):  # too short
+                return None
         kept = form.kept.get(data[start:end])
         if kept is None:
             return None
@@ -190,6 +210,10 @@ class HotRequest:
                     return None
                 fields = kept.unpack(data, end)
             self.fill(kept.ask, fields, kept.width)
+        elif find is not None:
+            if begin > last or data[last:stop] != kept.tail or last + len(kept.tail) != stop:
+                return None
+            self.fill(kept.ask, (memoryview(data)[begin:last],), 1)
         ask, ctx = kept.ask, kept.ctx
         table.misses = 0
         ctx.now_ms = self.turn.now_ms
@@ -207,13 +231,19 @@ class HotRequest:
             if kept.values and self.values(kept, decision, reply):
                 kept.rest = kept.pack(*kept.values)
             return REPLY_HEAD.pack(kept.reply_size, correlation_id) + kept.reply + kept.rest
+        return self._without_template(kept, reply, held, correlation_id)
+
+    def _without_template(self, kept: Kept, reply: Any, held: Held, correlation_id: int) -> bytes:
+        """A reply that is written anew, or a request that waits."""
+        connection, slot, data, position, stop = held
         whole = None if reply is LATER else self.write_reply(kept, reply, correlation_id)
-        if whole.__class__ is bytes:
+        if isinstance(whole, bytes):
             return whole
         connection.out.append(None)
         if whole is not None:
             connection.fill(slot, whole)
             return TAKEN
+        ctx = kept.ctx
         self.parked.park(ctx.token, ParkedRequest(self.route, ctx.api_version, correlation_id, data, position, stop))
         if reply is not LATER:
             self.parked.answer(ctx.token, reply)
@@ -228,26 +258,33 @@ class HotRequest:
         data, position, stop = frame
         ask = decision.repeats
         template = reply if self.HAS_TEMPLATE else b""
-        if not isinstance(template, bytes):
-            return
-        size = stop - position + len(template)
-        if size > MOST_BYTES or connection.generation != self.turn.learned.generation:
+        if not isinstance(template, bytes) or connection.generation != self.turn.learned.generation:
             return  # in the second case the connection is about to drop what it has kept
         table: Table = connection.learned.get(self.api_key) or Table()
         connection.learned[self.api_key] = table
         if not table.is_worth_keeping():
             return
-        version = ctx.api_version
+        version, start = ctx.api_version, position + BODY
+        find, key = None, stop - position << 16 | version
+        kept = Kept(ask, ctx)
+        replied = None
         try:
-            asked = self.REQUEST.cut(data, position + BODY, stop, version, header="request")
-            replied = None
+            asked = self.REQUEST.cut(data, start, stop, version, header="request")
             if template:
                 replied = self.REPLY.cut(template, REPLY_HEAD.size, len(template), version, header="tags")
-        except ValueError:  # of a form that Shape cannot cut
+            if isinstance(asked, OpenCut):
+                find, key, kept.tail = self.finder(version), version, asked.tail
+                if find(data, start)[0] != start + len(asked.prefix):
+                    return
+                size = len(asked.prefix) + len(asked.tail) + len(template)
+            else:
+                kept.unpack, kept.statics, kept.width = asked.unpack, asked.statics, asked.width
+                kept.after = slice(asked.width, None, asked.width + 1)
+                size = stop - position + len(template)
+        except (IndexError, ValueError, StructError):  # of a form that cannot be cut
             return
-        kept = Kept(ask, ctx)
-        kept.unpack, kept.statics, kept.width = asked.unpack, asked.statics, asked.width
-        kept.after = slice(asked.width, None, asked.width + 1)
+        if size > MOST_BYTES:
+            return
         if replied is not None:
             kept.reply, kept.reply_size = replied.prefix, len(template) - 4
             if replied.statics:
@@ -255,4 +292,12 @@ class HotRequest:
                 kept.pack, kept.values, kept.rest = replied.pack, list(replied.unpack(template, at)), template[at:]
         decision.reply = None
         self.prepare(kept, decision)
-        table.keep(stop - position << 16 | version, asked.prefix, kept, size)
+        table.keep(key, asked.prefix, kept, size, find)
+
+    def finder(self, version: int) -> Finder:
+        """The function that finds the field of any length in a request of a version, made when first needed."""
+        found = self._finders.get(version)
+        if found is None:
+            assert isinstance(self.REQUEST, OpenShape)
+            found = self._finders[version] = self.REQUEST.finder(version)
+        return found

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.shortcuts.produce import PRODUCE, ProduceShortcut
-
 if TYPE_CHECKING:
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
@@ -45,10 +43,7 @@ class Shortcuts:
         self._groups = groups
         self._partitions = partitions
         self._router = router
-        self._produce = ProduceShortcut(turn, partitions, metadata_shard)
-        self.table: dict[int, Shortcut] = {
-            PRODUCE: self._produce.serve,
-        }
+        self.table: dict[int, Shortcut] = {}
         self._clip()
 
     def add_transactions(self, transactions: TransactionCoordinator, nodes: Nodes) -> None:
@@ -56,12 +51,10 @@ class Shortcuts:
         # 10 ms: most brokers never see a transaction
         from broker.shortcuts.add_to_txn import AddToTxnShortcut
         from broker.shortcuts.end_txn import END_TXN, EndTxnShortcut
-        from broker.shortcuts.transactional_produce import TransactionalProduceShortcut
         from broker.shortcuts.transactions import TransactionShortcuts
         from broker.shortcuts.txn_offset_commit import TXN_OFFSET_COMMIT, TxnOffsetCommitShortcut
 
         shared = TransactionShortcuts(self._turn, transactions, nodes, self._metadata_shard)
-        self._produce.transactional = TransactionalProduceShortcut(shared, self._partitions).serve
         self.table[END_TXN] = EndTxnShortcut(shared, self._router).serve
         self.table[TXN_OFFSET_COMMIT] = TxnOffsetCommitShortcut(shared, self._config, self._groups).serve
         self.table.update(AddToTxnShortcut(shared).shortcuts())

@@ -59,6 +59,8 @@ class Decision:
               without one, on every shard that is not durable to its end. The router sets it for handlers of groups.
     records   for the shard's log: one batch, replayed in order.
     writes    for any logs: (shard or partition, Write), in order.
+    apart     the writes do not depend on one another, and the rule has looked itself whether enough replicas are in
+              sync. If one cannot be made, its target's `not_written` is told, the others are made, and `then` looks.
     reads     logs of partitions that the reply depends on too.
     timers    (name, deadline in Unix ms); a deadline of None cancels.
     wake      parked requests to answer: (their token, response).
@@ -68,7 +70,20 @@ class Decision:
     repeats   what the request asked, where a repeat of it may be served from its bytes (requests/repeated.py).
     """
 
-    __slots__ = ("close", "reads", "records", "repeats", "reply", "shard", "then", "timers", "wake", "why", "writes")
+    __slots__ = (
+        "apart",
+        "close",
+        "reads",
+        "records",
+        "repeats",
+        "reply",
+        "shard",
+        "then",
+        "timers",
+        "wake",
+        "why",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -77,6 +92,7 @@ class Decision:
         *,
         shard: Any = None,
         writes: Sequence[tuple[Any, Write]] = (),
+        apart: bool = False,
         reads: Sequence[FlushState] = (),
         timers: Sequence[tuple[Hashable, int | None]] = (),
         wake: Sequence[tuple[Token, Any]] = (),
@@ -89,6 +105,7 @@ class Decision:
         self.records = records
         self.shard = shard
         self.writes = writes
+        self.apart = apart
         self.reads = reads
         self.timers = timers
         self.wake = wake

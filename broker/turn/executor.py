@@ -50,6 +50,12 @@ def append(target: Any, write: Write, now_ms: int, durability: Durability | None
     write.replay(target, base_offset, now_ms)
 
 
+def _pass_over(decision: Decision, error: StorageError) -> None:
+    """A write cannot be made. Errors: StorageError, unless the others are to be made all the same."""
+    if decision.then is None or not decision.apart:
+        raise error
+
+
 class Executor:
     """Carries out decisions."""
 
@@ -64,18 +70,19 @@ class Executor:
         held        the request, whose reply is held until the logs that it depends on are durable.
         is_clients  whether a client's request asks for it. What the broker itself has decided, at a timeout say, is
                     written however many replicas are in sync.
-        Errors:     COORDINATOR_NOT_AVAILABLE: too few replicas of a log are in sync; nothing of `writes` was written.
+        Errors:     that of `before_write`: too few replicas of a log are in sync; nothing of `writes` was written.
                     StorageError: a log cannot be written; its owner was reloaded.
         """
         durability, shard, writes = self._durability, decision.shard, decision.writes
         if decision.records:
-            if is_clients and shard.is_short():
-                self._carry_out_short(decision, now_ms)
-            shard.append(decision.records, now_ms)
-        for target, _ in writes if is_clients else ():
+            self._append_records(decision, now_ms, is_clients)
+        for target, _ in writes if is_clients and not decision.apart else ():
             target.before_write()
         for target, write in writes:
-            append(target, write, now_ms, durability)
+            try:
+                append(target, write, now_ms, durability)
+            except StorageError as error:
+                _pass_over(decision, error)
         if decision.timers:
             deadlines = shard.deadlines
             for name, deadline_ms in decision.timers:
@@ -88,11 +95,21 @@ class Executor:
             replaced = decision.then()
             reply = reply if replaced is None else replaced
         if held is not None and reply is not LATER and reply is not NO_REPLY:
-            if shard is None or durability.fsync or self.metadata.flush_state.queued or decision.reads:
+            if shard is None or durability.fsync or self.metadata.flush_state.queued:
                 self.hold(decision, held)
-            elif shard.flush_state.queued:  # as `hold`, for most requests
-                shard.flush_state.held.append(held)
+            else:  # as `hold`, for most requests
+                for flush_state in decision.reads:
+                    if not flush_state.queued:
+                        durability.touch(flush_state)
+                    flush_state.held.append(held)
+                if shard.flush_state.queued:
+                    shard.flush_state.held.append(held)
         return reply
+
+    def _append_records(self, decision: Decision, now_ms: int, is_clients: bool) -> None:
+        if is_clients and decision.shard.is_short():
+            self._carry_out_short(decision, now_ms)
+        decision.shard.append(decision.records, now_ms)
 
     def _carry_out_short(self, decision: Decision, now_ms: int) -> None:
         """Records of a group for which too few replicas are in sync.

@@ -97,7 +97,7 @@ class Log(LogWriter):
         first = self.segments[0].base_offset if self.segments else self.log_start_offset
         self.end_offset = self.flushed_offset = max(recovered.end_offset, first)
         self.synced_offset = min(self.synced_offset, self.end_offset)
-        self._pending, self._full, self._active, self._broken = [], [], None, None
+        self._pending, self._full, self._active, self.broken = [], [], None, None
         if self.segments:
             self._activate(self.segments[-1])
         self.epochs.cut_back(self.end_offset + 1)
@@ -114,8 +114,8 @@ class Log(LogWriter):
         """
         if self.shared_slices is not None:
             return self._read_shared(offset, max_bytes, limit_offset, min_one)
-        if self._broken:
-            raise StorageError(self._broken)
+        if self.broken:
+            raise StorageError(self.broken)
         written = self.flushed_offset
         if not self.log_start_offset <= offset <= self.end_offset:
             raise KafkaError(
@@ -239,7 +239,7 @@ class Log(LogWriter):
 
     def close(self, clean: bool = True) -> None:
         """Write what is pending and, when clean, all that makes the next start quick."""
-        if clean and not self._broken:
+        if clean and not self.broken:
             self.flush()
             self.checkpoint()
         for segment in self.segments:
@@ -247,7 +247,7 @@ class Log(LogWriter):
 
     def delete(self) -> None:
         """The whole directory goes; a crash in between leaves a *-delete, which a start removes."""
-        self._broken = f"{self.directory} was deleted"
+        self.broken = f"{self.directory} was deleted"
         self.when_compacted = None  # its owner refers to the log: without this circle both are freed at once
         held = [segment.file for segment in self.segments]  # while a file is open, its name goes in no time
         for segment in self.segments:

@@ -53,7 +53,7 @@ class LogWriter:
         self._pending: list[Segment] = []
         self._full: list[Segment] = []  # followed by another one, their indexes not yet on disk
         self._names_synced = True
-        self._broken: str | None = None
+        self.broken: str | None = None  # why the log is out of use
         self.config = config
 
     # -- properties
@@ -62,11 +62,6 @@ class LogWriter:
     def dirty(self) -> bool:
         """Whether batches are promised that are not written."""
         return bool(self._pending)
-
-    @property
-    def broken(self) -> str | None:
-        """Why the log is out of use; None when it is not."""
-        return self._broken
 
     @property
     def leader_epoch(self) -> int:
@@ -104,7 +99,7 @@ class LogWriter:
         size: int,
     ) -> None:
         """Promise one whole batch, already stamped with base offset and leader epoch. No I/O."""
-        if base_offset != self.end_offset or self._broken:
+        if base_offset != self.end_offset or self.broken:
             raise self._refusal(base_offset)
         segment = self._active
         if (
@@ -131,8 +126,8 @@ class LogWriter:
 
     def append_together(self, batches: Sequence[tuple[bytes, int]], *, max_timestamp_ms: int) -> None:
         """Promise whole batches, (bytes, last offset) each, that are to be in one segment. No I/O."""
-        if self._broken:
-            raise StorageError(self._broken)
+        if self.broken:
+            raise StorageError(self.broken)
         size = sum(len(batch) for batch, _ in batches)
         last_offset = batches[-1][1]
         segment = self._active
@@ -163,8 +158,8 @@ class LogWriter:
         Durable: survives kill -9 when this returns.
         Errors:  OSError: what was pending is dropped and the file cut back to what was written before.
         """
-        if self._broken:
-            raise StorageError(self._broken)
+        if self.broken:
+            raise StorageError(self.broken)
         pending = self._pending
         if not pending:
             return
@@ -195,8 +190,8 @@ class LogWriter:
 
         Errors:  OSError: what the disk holds is unknown; cut back to synced_offset, do not try again.
         """
-        if self._broken:
-            raise StorageError(self._broken)
+        if self.broken:
+            raise StorageError(self.broken)
         target = self.flushed_offset
         if target <= self.synced_offset:
             return self.synced_offset
@@ -234,8 +229,8 @@ class LogWriter:
 
     def cut_back(self, offset: int) -> None:
         """Drop every batch that holds or follows offset, on disk too."""
-        if self._broken:
-            raise StorageError(self._broken)
+        if self.broken:
+            raise StorageError(self.broken)
         self._drop_pending()
         if offset >= self.end_offset:
             return
@@ -302,8 +297,8 @@ class LogWriter:
     # -- inside
 
     def _refusal(self, base_offset: int) -> Exception:
-        if self._broken:
-            return StorageError(self._broken)
+        if self.broken:
+            return StorageError(self.broken)
         return ValueError(f"batch at offset {base_offset} does not follow {self.end_offset - 1}")
 
     def _segment_for(self, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int) -> Segment:
@@ -394,5 +389,5 @@ class LogWriter:
 
     def give_up(self, why: str) -> StorageError:
         """The log is out of use from here on; the error to raise says so, and so will every other use."""
-        self._broken = f"The log {self.directory} is out of use until it is opened again: it {why}"
-        return StorageError(self._broken)
+        self.broken = f"The log {self.directory} is out of use until it is opened again: it {why}"
+        return StorageError(self.broken)

@@ -13,6 +13,7 @@ from budget import budget
 from core_broker import Client, World, frame, make_topic
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.partitions.data_path import append_batch
 
 from protocol.codegen import codec
 from protocol.header import decode_response_header
@@ -125,7 +126,7 @@ class Pair:
                 base_sequence=sequence if pid >= 0 else -1,
                 attributes=TRANSACTIONAL if pid >= 0 else 0,
             )
-            partition.append(batch, world.clock.now_ms())
+            append_batch(partition, batch, world.clock.now_ms())
             world.broker.turn.touch(partition.flush_state)
 
     def end(self, place: tuple[str, int], pid: int, commit: bool) -> None:

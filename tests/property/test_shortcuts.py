@@ -18,10 +18,14 @@ from hypothesis import strategies as st
 from txn_kit import Producer
 
 from broker.cluster.virtual_nodes import VirtualNodes
+from broker.handlers import make_routes
+from broker.wire.route import HOT
 from protocol.api import ApiKey
+from protocol.declare import Message
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.offsets import (
+    OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
@@ -29,6 +33,7 @@ from protocol.messages.offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from protocol.messages.produce import ProduceRequest
 from protocol.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -45,14 +50,26 @@ ALL = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, 
 ALL |= {ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
 
+def versions(request: type[Message], *usual: int) -> list[int]:
+    """All versions of an API; those that clients use, and the newest, come more often."""
+    return [*range(request.MIN_VERSION, request.MAX_VERSION + 1), *[*usual, request.MAX_VERSION] * 4]
+
+
 KINDS = {
     "commit": [8, 8, 10],
     "offsets": [8, 9],
-    "produce": [9, 12, 13],
-    "fetch": list(range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1)),
+    "produce": versions(ProduceRequest, 9),
+    "fetch": versions(FetchRequest, 11),
     "add": [3],
-    "txn produce": [11, 12],
+    "txn produce": versions(ProduceRequest, 11, 12),
     "txn offsets": [3, 5],
+}
+# These versions are served from their bytes, from the second request on; of each API of broker/requests the newest is.
+REPEATED = {
+    "commit": (OffsetCommitRequest, range(OffsetCommitRequest.MAX_VERSION, OffsetCommitRequest.MAX_VERSION + 1)),
+    "offsets": (OffsetFetchRequest, range(8, 10)),  # from v10 on, with topic ids, its rule does not ask for it
+    "produce": (ProduceRequest, range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)),
+    "txn produce": (ProduceRequest, range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)),
 }
 
 
@@ -89,6 +106,14 @@ class Habit:
         self.spoilt = data.draw(st.sampled_from([*[""] * 6, *SPOILT]))
         self.asked = 0
 
+    @classmethod
+    def of(cls, kind: str, version: int) -> Habit:
+        """A usual one."""
+        usual: dict[str, Any] = {"topic": "a", "index": 0, "group": "g", "name": "tx", "generation": -1, "flag": False}
+        habit = cls.__new__(cls)
+        habit.__dict__.update(usual, kind=kind, version=version, spoilt="", asked=0)
+        return habit
+
     def __repr__(self) -> str:
         place = f"{self.topic}-{self.index} {self.group} {self.name} {self.spoilt}"
         return f"({self.kind} v{self.version} {place} {self.generation} {self.flag})"
@@ -109,10 +134,7 @@ class Habit:
             groups = [OffsetFetchRequestGroup(group_id=group, topics=topics, member_epoch=self.generation)]
             return OffsetFetchRequest(groups=groups, require_stable=self.generation > 0)
         if self.kind == "produce":
-            request = produce_request(topic, index, b"value")
-            if self.version >= 13:
-                request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[topic]
-            return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
+            return self.spoilt_or_not(produce_request(topic, index, b"value" * self.asked**2), history)
         if self.kind == "fetch":
             request = fetch_request(topic, index, 0, isolation_level=int(flag))
             request.topics[0].topic_id = history.ids[topic]
@@ -122,9 +144,15 @@ class Habit:
             return adding(producer, topic, index, group, offsets=flag)
         if self.kind == "txn produce":
             request = producer.produce_request(b"in a transaction", topic=topic, index=index)
-            return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
+            return self.spoilt_or_not(request, history)
         member = {"generation_id": self.generation, "member_id": "" if self.generation < 0 else "nobody"}
         return producer.offsets_request({0: self.asked}, group, topic, **member)
+
+    def spoilt_or_not(self, request: Any, history: History) -> Any:
+        """A Produce in this version."""
+        if self.version >= 13:
+            request.topic_data[0].name, request.topic_data[0].topic_id = "", history.ids[self.topic]
+        return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
 
 
 def adding(producer: Producer, topic: str, index: int, group: str, *, offsets: bool) -> Any:
@@ -218,6 +246,25 @@ def test_shortcuts_and_general_handlers_agree_over_any_history(flush, brokers):
         history.check_logs()
 
     check()
+
+
+@pytest.mark.parametrize(("kind", "version"), [(kind, each) for kind, (_, all_) in REPEATED.items() for each in all_])
+def test_request_is_served_from_its_bytes_from_the_second_one_on(kind: str, version: int):
+    history, habit = History("os", 1), Habit.of(kind, version)
+    history.call(commit_request("g", {0: 1}, "a"), 8)  # loads the group's shard
+    if kind == "txn produce":
+        history.call(adding(history.producers["tx"], "a", 0, "g", offsets=False), 3)
+    history.taken.clear()
+    for _ in range(5):
+        history.call(habit.request(history), version)
+    history.check_logs()
+    assert history.taken[REPEATED[kind][0].API_KEY] == 4
+
+
+def test_newest_version_of_each_api_that_has_repeats_is_covered():
+    hot = {route.api_key for route in make_routes() if route.target == HOT}
+    newest = {request.API_KEY for request, each in REPEATED.values() if request.MAX_VERSION in each}
+    assert hot == newest | {ApiKey.OFFSET_FETCH}
 
 
 def test_every_shortcut_is_taken():

@@ -40,7 +40,7 @@ APPENDERS = {
     "broker/coordinator/offsets/replay_run.py": "commits in columns, recovery",
     "broker/coordinator/offsets/snapshots.py": "images, recovery",
     "broker/coordinator/transactions/coordinator.py": "TransactionCoordinator._append",
-    "broker/partitions/partition.py": "Partition.append and append_marker, behind their log.append",
+    "broker/partitions/incoming_batch.py": "ClientBatch and Marker, replayed by turn/executor.py after its log.append",
     "broker/partitions/producer_files.py": "recovery of a partition's producers",
     "broker/broker.py": "the image of the metadata log",
 }

@@ -10,18 +10,19 @@ from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartitio
 from broker.config.settings import BrokerConfig
 from broker.handlers.delete_records import delete_records
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
-from broker.handlers.produce import produce
 from broker.partitions.fetch_session import FetchSessions
+from broker.partitions.incoming_batch import ClientBatch
 from broker.partitions.partition import Partition
 from broker.requests.fetch import Fetch
+from broker.requests.produce import Produce
 from broker.turn.decision import LATER, NO_REPLY
 from broker.turn.durability import Durability, FlushState
-from broker.turn.executor import Executor
+from broker.turn.executor import Executor, append
 from broker.turn.metrics import Metrics
 from broker.turn.turn import Turn
 from broker.wire.error_counts import settle_errors
 from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -54,6 +55,14 @@ def batch(*values: Any, pid: int = -1, epoch: int = -1, seq: int = -1, ts: int =
         base_sequence=seq,
         attributes=attributes,
     )
+
+
+def append_batch(partition: Partition, records: Any, now_ms: int, **asked: bool) -> tuple[int, int]:
+    """A client's batch, straight into the log. Its base offset and log append time. Errors: KafkaError."""
+    written = ClientBatch(records, **asked)
+    if partition.decide(written, now_ms):
+        append(partition, written, now_ms, None)
+    return written.base_offset, written.append_ms
 
 
 class FakeConnection:
@@ -140,6 +149,15 @@ class OpenPartitions:
             partition.flush_state = FlushState(partition)
         return self.open[key]
 
+    def led(self, topic: Topic, index: int, node_id: int) -> Partition:
+        """As the broker's, without partitions whose files are still being removed."""
+        if topic.partitions[index].leader != node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        partition = self.get(topic, index)
+        if partition.metadata_version != self.metadata.version or partition.topic is not topic:
+            partition.configure(topic, self.metadata)
+        return partition
+
 
 class Parked(dict[Any, Any]):
     """The requests that wait, and the answers they got."""
@@ -180,16 +198,16 @@ class DataPath:
         self.partitions = OpenPartitions(self)
         self.fetch_sessions = FetchSessions(1000)
         self.slots = 0
-        self.metadata_flush = SimpleNamespace(queued=False)
+        self.metadata_flush = SimpleNamespace(queued=False, held=[])
         self.metadata_shard = SimpleNamespace(flush_state=self.metadata_flush)
         self.transactions = Gate()
         self.parked = Parked()
         self.answers = self.parked.answers
         self.executor = Executor(durability, self.parked)
         self.executor.metadata = self.metadata_shard
-        routes = {ApiKey.FETCH: None}
+        routes = {ApiKey.FETCH: None, ApiKey.PRODUCE: None}
         self.router = SimpleNamespace(executor=self.executor, parked=self.parked, routes=routes)
-        self.fetches = Fetch(self)
+        self.fetches, self.producing = Fetch(self), Produce(self)
         self.connection = FakeConnection()
         self.log_starts: dict[tuple[str, int], int] = {}
         self.directory = SimpleNamespace(
@@ -259,14 +277,11 @@ class DataPath:
 
     def produce_request(self, request: ProduceRequest, ctx: Context) -> Any:
         """What is answered; what was decided is kept in `decided`."""
-        self.decided = produce(self, ctx, request)
-        response = None if self.decided.reply is NO_REPLY else self.decided.reply
+        self.decided = self.producing.message(ctx, request)
+        response = self.executor.carry_out(self.decided, self.now_ms, (self.connection, 0, b"", 0, 0))
         if response is LATER:
             self.parked[ctx.token] = SimpleNamespace(frame=(b"", 0, 0))
-        else:
-            for flush_state in self.decided.reads:
-                self.turn.durability.hold(flush_state, (self.connection, 0, b"", 0, 0))
-        return response
+        return None if response is NO_REPLY else response
 
     def produce(
         self,

@@ -7,7 +7,7 @@ from struct import pack
 
 import cramjam
 import pytest
-from unit.partitions.data_path import NOW_MS, DataPath, batch, payload, values_of
+from unit.partitions.data_path import NOW_MS, DataPath, append_batch, batch, payload, values_of
 
 from broker.partitions.record_rules import RecordsRefusedError
 from protocol.compression import compress
@@ -46,7 +46,7 @@ def refusal(path: DataPath, data: bytes, name: str = "t", **more: object) -> Err
     partition = path.partition(topic, 0)
     before = partition.log.end_offset
     with pytest.raises(KafkaError) as refused:
-        partition.append(memoryview(data), path.now_ms, **more)
+        append_batch(partition, memoryview(data), path.now_ms, **more)
     assert partition.log.end_offset == before
     return refused.value.code
 
@@ -55,7 +55,7 @@ def stored(path: DataPath, data: bytes, name: str = "t") -> tuple[BatchHeader, b
     """The batch as it lies in the log."""
     partition = path.partition(path.metadata.topics[name], 0)
     partition.configure(path.metadata.topics[name], path.metadata)
-    offset, _ = partition.append(memoryview(data), path.now_ms)
+    offset, _ = append_batch(partition, memoryview(data), path.now_ms)
     path.turn.touch(partition.flush_state)
     path.end_turn()
     found = partition.log.read(offset, 1 << 20, limit_offset=partition.log.end_offset)
@@ -313,10 +313,12 @@ def test_keyless_records_on_a_compacted_topic_are_named(path: DataPath) -> None:
         partition = path.partition(topic, 0)
         for codec in (0, 1):
             with pytest.raises(RecordsRefusedError) as refused:
-                partition.append(batch((b"k", b"v"), (None, b"v"), (b"", b"v"), (None, b"v"), attributes=codec), NOW_MS)
+                append_batch(
+                    partition, batch((b"k", b"v"), (None, b"v"), (b"", b"v"), (None, b"v"), attributes=codec), NOW_MS
+                )
             assert refused.value.code == ErrorCode.INVALID_RECORD
             assert [index for index, _ in refused.value.errors] == [1, 3]
-        assert partition.append(batch((b"k", b"v"), (b"", None)), NOW_MS) == (0, -1)
+        assert append_batch(partition, batch((b"k", b"v"), (b"", None)), NOW_MS) == (0, -1)
 
 
 def test_timestamp_limits_name_the_records_outside(path: DataPath) -> None:
@@ -325,10 +327,10 @@ def test_timestamp_limits_name_the_records_outside(path: DataPath) -> None:
     times = [NOW_MS, NOW_MS - 1000, NOW_MS - 1001, -1, NOW_MS + 500, NOW_MS + 501]
     for codec in (0, 3):
         with pytest.raises(RecordsRefusedError) as refused:
-            partition.append(batch(*[(None, b"v", (), ts) for ts in times], attributes=codec), NOW_MS)
+            append_batch(partition, batch(*[(None, b"v", (), ts) for ts in times], attributes=codec), NOW_MS)
         assert refused.value.code == ErrorCode.INVALID_TIMESTAMP
         assert [index for index, _ in refused.value.errors] == [2, 5]
-    assert partition.append(batch(*[(None, b"v", (), times[i]) for i in (0, 1, 3, 4)]), NOW_MS) == (0, -1)
+    assert append_batch(partition, batch(*[(None, b"v", (), times[i]) for i in (0, 1, 3, 4)]), NOW_MS) == (0, -1)
 
 
 def test_timestamps_more_than_an_hour_ahead_are_refused_by_default(path: DataPath) -> None:
@@ -406,7 +408,7 @@ def test_what_kafka_cannot_write_again_is_refused_where_it_would_have_to(
     path.topic("rewritten", compression_type="lz4", message_timestamp_before_max_ms=old)
     data = batch(b"a", **fields)
     assert refusal(path, data, "rewritten") == code
-    path.partition(path.metadata.topics["plain"], 0).append(data, path.now_ms)
+    append_batch(path.partition(path.metadata.topics["plain"], 0), data, path.now_ms)
 
 
 @pytest.mark.parametrize(
@@ -422,7 +424,7 @@ def test_wrong_timestamps_are_named_before_missing_keys(
 ) -> None:
     topic = path.topic(cleanup_policy="compact", message_timestamp_before_max_ms="1000")
     with pytest.raises(RecordsRefusedError) as refused:
-        path.partition(topic, 0).append(batch(*records), path.now_ms)
+        append_batch(path.partition(topic, 0), batch(*records), path.now_ms)
     assert refused.value.code == code
     assert [index for index, _ in refused.value.errors] == named
 
@@ -432,5 +434,5 @@ def test_wrong_time_of_a_batch_is_that_of_each_record(path: DataPath) -> None:
     data = batch((None, b"a"), (None, b"b", (), NOW_MS - 5), ts=NOW_MS - HOUR_MS)
     late = edited(edited(data, 21, pack(">h", LOG_APPEND_TIME)), 35, pack(">q", NOW_MS - HOUR_MS))
     with pytest.raises(RecordsRefusedError) as refused:
-        path.partition(topic, 0).append(late, path.now_ms)
+        append_batch(path.partition(topic, 0), late, path.now_ms)
     assert [index for index, _ in refused.value.errors] == [0, 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
+from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, append_batch, batch, values_of
 
 from broker.partitions.record_rules import RecordsRefusedError
 from broker.turn.decision import LATER
@@ -54,14 +54,14 @@ def test_batch_with_log_append_time_and_no_time_is_refused(path: DataPath, count
     topic = path.topic()
     data = batch(*[b"a"] * count, ts=-1, attributes=LOG_APPEND_TIME)
     with pytest.raises(RecordsRefusedError) as refused:
-        path.partition(topic, 0).append(data, NOW_MS)
+        append_batch(path.partition(topic, 0), data, NOW_MS)
     assert refused.value.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in refused.value.errors] == list(range(count))
 
 
 def test_time_below_none_is_stored_as_none(path: DataPath) -> None:
     topic = path.topic()
-    path.partition(topic, 0).append(batch(b"a", ts=-2, attributes=LOG_APPEND_TIME), NOW_MS)
+    append_batch(path.partition(topic, 0), batch(b"a", ts=-2, attributes=LOG_APPEND_TIME), NOW_MS)
     path.partition(topic, 0).log.flush()
     found = path.partition(topic, 0).log.read(0, 1 << 20, limit_offset=1)
     assert found is not None

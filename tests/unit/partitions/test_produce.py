@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, make_topic
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
 
-from broker.handlers.produce import ADMIN_CLIENT
+from broker.requests.produce import ADMIN_CLIENT
 from protocol.codegen import codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (

@@ -20,7 +20,6 @@ from broker.requests.repeated import Table
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
-from protocol.messages.produce import ProduceRequest
 from protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -136,19 +135,6 @@ def sent_everywhere(twins: Twins, make: Callable[[], Any], version: int, *, lear
         assert learnt(twins) == known, "a request is learnt once"
 
 
-def named(request: ProduceRequest, twins: Twins, version: int) -> ProduceRequest:
-    if version >= 13:
-        request.topic_data[0].topic_id, request.topic_data[0].name = twins.ids[request.topic_data[0].name], ""
-    return request
-
-
-@each_case("version", range(3, 14))
-def test_produce(version: int) -> None:
-    twins = Twins()
-    for size in (1, 200, 20_000):
-        sent_everywhere(twins, lambda size=size: named(produce_request("t", 1, b"v" * size), twins, version), version)
-
-
 @each_case("version", range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1))
 def test_fetch_without_a_session(version: int) -> None:
     twins = Twins()
@@ -174,28 +160,6 @@ def adding(producer: Producer, *, offsets: bool) -> Any:
 @pytest.mark.parametrize("offsets", [False, True])
 def test_adding_to_a_transaction(twins: Twins, offsets: bool) -> None:
     sent_everywhere(twins, lambda: adding(twins.producer, offsets=offsets), 3)
-
-
-@each_case("version, size", [(version, size) for version in range(9, 13) for size in (1, 90, 20_000)])
-def test_transactional_produce(version: int, size: int) -> None:
-    twins = Twins()
-    for add in (False, True):
-        if add and version < 12:
-            assert all(not any(producer.add({"t": [1]}).values()) for producer in twins.producers)
-        if add or version >= 12:
-            sent_everywhere(twins, lambda: twins.producer.produce_request(b"v" * size, index=1), version)
-
-
-def test_transactional_produce_that_begins_a_transaction_with_each_request(twins: Twins) -> None:
-    twins.connect()
-    for number, size in enumerate(BEFORE):
-        request = twins.producer.produce_request(b"v", index=number % 3)
-        assert twins.send(filler(size) + frame(request, 12)) == [True]
-        for producer in twins.producers:
-            producer.sequences = twins.producer.sequences
-        twins.end()
-        for producer in twins.producers:
-            producer.sequences.clear()
 
 
 def offsets_request(twins: Twins, offsets: dict[int, int]) -> TxnOffsetCommitRequest:
