@@ -23,7 +23,6 @@ from broker.coordinator.shard_parts import LoneLog
 from broker.handlers import make_routes
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.table import Partitions
-from broker.shortcuts.table import Shortcuts
 from broker.turn.durability import Durability, FlushState, Held
 from broker.turn.metrics import Metrics
 from broker.turn.turn import Turn
@@ -108,26 +107,21 @@ class Broker:
         self._faults: FaultTable | None = None
         self._share: SharePartitions | None = None
         self._security: Security | None = None
-        self._shortcuts = Shortcuts(self.turn, config, self.metadata_shard, self.groups, self.partitions, self.router)
         if is_authorizer_set(config):
             self._authorize()
         if logging.getLogger("momus.refusals").isEnabledFor(logging.INFO):
             self._explain_refusals()
-        if config.codec == "construct":  # shortcuts read bytes, not messages: leave them out
+        if config.codec == "construct":  # it is to read every byte
             self.router.use_construct()
-        else:
-            self.router.repeats = self._shortcuts.table
-            self.clients.offer(self._shortcuts.table)
+        self.clients.offer(self.router.repeats or {})
 
     def _authorize(self) -> None:
-        """Ask an authorizer before every handler, and before shortcuts."""
+        """Ask an authorizer before every handler."""
         # 8 ms: most brokers have no authorizer
         from broker.authorization.authorizer import Authorizer
-        from broker.authorization.table import Guard, GuardedShortcuts
+        from broker.authorization.table import Guard
 
-        guard = Guard(Authorizer(self.config, lambda: self.metadata.acls), lambda: self.metadata)
-        self.router.guard = guard
-        self._shortcuts.table = GuardedShortcuts(guard, self._shortcuts.table)
+        self.router.guard = Guard(Authorizer(self.config, lambda: self.metadata.acls), lambda: self.metadata)
 
     def _refuse_held(self, held: Iterable[Held], failed: FlushState) -> None:
         without = None if self._share is None else self._share.without_lost(failed)
@@ -265,7 +259,6 @@ class Broker:
                 self.partitions,
                 self.api_versions,
             )
-            self._shortcuts.add_transactions(self._transactions, self.nodes)
         return self._transactions
 
     @property

@@ -380,7 +380,7 @@ def watch_repeats(world: World, tell: Callable[[int, bool], None]) -> None:
         if route.target == HOT:
             route.load()
             broker.clients.shortcuts[route.api_key] = broker.router._hot(route).serve
-    broker._shortcuts.table = broker.router.repeats = Watched(broker.clients.shortcuts, tell)
+    broker.router.repeats = Watched(broker.clients.shortcuts, tell)
     broker.clients.offer(broker.router.repeats)
 
 

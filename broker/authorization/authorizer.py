@@ -118,27 +118,6 @@ class Authorizer:
             return False
         return any(acl.permission_type == ALLOW and not _is_dominated(acl, denied) for acl in found)
 
-    def may_all(self, principal: str, host: str, needs: tuple[tuple[int, int], ...]) -> bool:
-        """Whether operations are surely allowed with all resources of their types: (operation, type) for each.
-
-        It may be False where they are. For shortcuts, which do not look at the names of resources.
-        """
-        if principal in self._super_users or principal is INTERNAL:
-            return True
-        acls = self._acls().by_id.values()
-        for operation, resource_type in needs:
-            of_type = [acl for acl in acls if acl.resource_type == resource_type]
-            if any(acl.permission_type == DENY for acl in of_type):
-                return False
-            if not of_type and self._default:
-                continue
-            rule = self.decide(principal, host, operation, resource_type, WILDCARD)[1]
-            if isinstance(rule, str):  # a default: it is another one for resources that have ACLs
-                return False
-            if rule.pattern_type == PREFIXED:  # of names that begin with a star
-                return False
-        return True
-
 
 def _is_dominated(acl: Acl, denied: set[tuple[int, str]]) -> bool:
     """Whether what an ACL allows is denied by another one, for all names."""

@@ -20,11 +20,6 @@ from broker.cluster.acls import (
     ALTER_CONFIGS,
     DESCRIBE,
     DESCRIBE_CONFIGS,
-    GROUP,
-    READ,
-    TOPIC,
-    TRANSACTIONAL_ID,
-    WRITE,
 )
 from protocol.api import ApiKey, api_label
 from protocol.errors import ErrorCode, KafkaError
@@ -34,8 +29,6 @@ if TYPE_CHECKING:
     from broker.authorization.split import Merge
     from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
-    from broker.wire.connection import Connection
-    from broker.wire.service import Shortcut
 
 
 def nothing(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> None:
@@ -115,22 +108,10 @@ RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: groups.streams_heartbeat,
     ApiKey.STREAMS_GROUP_DESCRIBE: groups.describe_modern_groups,
 }
-# What a shortcut serves without a look at names: (operation, resource type). One that is not here is not used.
-SHORTCUT_NEEDS: Final[dict[int, tuple[tuple[int, int], ...]]] = {
-    ApiKey.PRODUCE: ((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
-    ApiKey.FETCH: (),  # as OffsetFetch: it repeats what the general codec has served to the same client
-    ApiKey.SHARE_FETCH: (),  # the same
-    ApiKey.OFFSET_COMMIT: ((READ, GROUP), (READ, TOPIC)),
-    ApiKey.OFFSET_FETCH: (),  # it repeats what the general handler has answered to the same client
-    ApiKey.ADD_OFFSETS_TO_TXN: ((WRITE, TRANSACTIONAL_ID), (READ, GROUP)),
-    ApiKey.END_TXN: ((WRITE, TRANSACTIONAL_ID),),
-    ApiKey.TXN_OFFSET_COMMIT: ((WRITE, TRANSACTIONAL_ID), (READ, GROUP), (READ, TOPIC)),
-}
-_MAY: Final = -2  # the key in Connection.learned of what a principal may do by shortcuts
 
 
 class Guard:
-    """Asks before handlers, and lets shortcuts serve those who may do everything that they do."""
+    """Asks before handlers. What was allowed may be kept for its repeats, until the metadata changes, ACLs too."""
 
     def __init__(self, authorizer: Authorizer, metadata: Callable[[], ClusterMetadata]) -> None:
         self._authorizer = authorizer
@@ -148,40 +129,3 @@ class Guard:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why)
         merge: Merge | None = rule(access, self._metadata(), ctx, request)
         return merge
-
-    def guarded(self, api_key: int, shortcut: Shortcut) -> Shortcut:
-        """A shortcut that declines for clients who may not do all that it does.
-
-        What it finds is kept with what shortcuts have learnt on a connection, and dropped with it: by each change of
-        the metadata, which holds the ACLs.
-        """
-        needs = SHORTCUT_NEEDS.get(api_key)
-        may_all = self._authorizer.may_all
-
-        def serve(connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
-            known = connection.learned.setdefault(_MAY, {})
-            may = known.get(api_key)
-            if may is None:
-                host = connection.host.removeprefix("/")
-                may = needs is not None and may_all(connection.principal, host, needs)
-                known[api_key] = may
-            return shortcut(connection, data, position, stop, correlation_id) if may else None
-
-        return serve
-
-
-class GuardedShortcuts(dict[int, Any]):
-    """The table of shortcuts, each of them guarded when it is added."""
-
-    def __init__(self, guard: Guard, table: dict[int, Shortcut]) -> None:
-        super().__init__()
-        self._guard = guard
-        self.update(table)
-
-    def __setitem__(self, api_key: int, shortcut: Shortcut) -> None:
-        super().__setitem__(api_key, self._guard.guarded(api_key, shortcut))
-
-    def update(self, table: Any) -> None:
-        """Add shortcuts."""
-        for api_key, shortcut in dict(table).items():
-            self[api_key] = shortcut

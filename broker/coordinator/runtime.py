@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from broker.base.context import Context
 from broker.coordinator.deadlines import Deadlines
 from broker.coordinator.offsets.image_files import begin_replay
-from broker.coordinator.written import Marker, Records
+from broker.coordinator.written import Records
 from broker.turn.decision import Decision, Record, Token
 from broker.turn.durability import FlushState
 from broker.turn.executor import Executor, append
@@ -62,7 +62,7 @@ class Shard:
         self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
         self.log: Log = None  # type: ignore[assignment]  # the same
         self.machine: Any = make_machine()
-        self._executor = Executor(turn.durability, answers)
+        self._executor = Executor(turn, answers)
         self.deadlines = Deadlines(turn, self._due)
         self._opening: Iterator[None] | None = None  # the job that recovers a large log and begins to load it
         self._loading: Iterator[None] | None = None
@@ -314,12 +314,6 @@ class Shard:
     def touch(self) -> None:
         """Have the log flushed at the end of the turn."""
         self._turn.touch(self.flush_state)
-
-    def append_marker(
-        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, now_ms: int
-    ) -> None:
-        """Append the marker that ends a producer's transaction here, and replay it. The caller has it written."""
-        append(self, Marker(producer_id, producer_epoch, coordinator_epoch, commit=commit), now_ms, None)
 
     def _due(self, name: Hashable) -> None:
         if self.state == READY:

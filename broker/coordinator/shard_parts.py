@@ -37,8 +37,8 @@ class Answers(Protocol):
     def answer(self, token: Token, response: Any, *seen: FlushState) -> None:
         """Answer a request once `seen`, the logs its response was made from, are durable."""
 
-    def refuse(self, token: Token, code: ErrorCode) -> None:
-        """Answer a request with an error."""
+    def refuse(self, token: Token, code: ErrorCode | None) -> None:
+        """Answer a request with an error. None: the one for what was lost with a failed write."""
 
 
 class LogSource(Protocol):

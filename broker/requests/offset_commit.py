@@ -11,23 +11,21 @@ Beyond Kafka: any broker answers OffsetCommit and OffsetFetch with `--brokers N`
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.groups.classic.commit_checks import check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.groups.kinds import CLASSIC
-from broker.coordinator.offsets.columns import Committed
 from broker.coordinator.offsets.commit_batch import CommitBatch, PlainCommit
-from broker.coordinator.offsets.commit_run import Commit, Run, commit_of
+from broker.coordinator.offsets.commit_run import Commit, commit_of
 from broker.coordinator.offsets.provenance import provenance
 from broker.requests.expected_offsets import TAG, conflicts
+from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find, refuse
 from broker.requests.repeated import HotRequest, Kept
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -37,7 +35,7 @@ from protocol.shape import Shape
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
@@ -47,10 +45,6 @@ TIMES_IN: Final = 1  # the only version with a commit time for each partition
 TOPIC_IDS_SINCE: Final = 10
 MOST_MS: Final = 2**63 - 1  # what a record has room for
 NO_TIMERS: Final[Sequence[tuple[Hashable, int | None]]] = ()
-
-_INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
-_EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")
-_TIME, _TAGS = attrgetter("commit_timestamp"), attrgetter("unknown_tags")
 
 
 class View(Protocol):
@@ -62,42 +56,6 @@ class View(Protocol):
     def config(self) -> BrokerConfig: ...
     @property
     def groups(self) -> GroupShards: ...
-
-
-class Row:
-    """What a request commits on one topic, in columns. A column is None where the request has nothing of the kind."""
-
-    __slots__ = (
-        "conflicts",
-        "expected",
-        "leader_epochs",
-        "metadata",
-        "name",
-        "offsets",
-        "partitions",
-        "times",
-        "topic_id",
-    )
-
-    def __init__(self, name: str, topic_id: bytes, partitions: Sequence[OffsetCommitRequestPartition], version: int):
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = list(map(_INDEX, partitions))
-        self.offsets = list(map(_OFFSET, partitions))
-        self.leader_epochs = list(map(_EPOCH, partitions))
-        self.metadata: list[str | None] | None = None
-        if any(map(_METADATA, partitions)):
-            self.metadata = list(map(_METADATA, partitions))
-        self.times: list[int] | None = list(map(_TIME, partitions)) if version == TIMES_IN else None
-        self.conflicts: dict[int, bytes] = {}  # places where another offset is committed than the client expects
-        self.expected: list[bytes | None] | None = None
-        if any(map(_TAGS, partitions)):
-            self.expected = [(each.unknown_tags or {}).get(TAG) for each in partitions]
-
-    def fits(self, place: int, most_units: int) -> bool:
-        """Whether the metadata of one partition is small enough, in UTF-16 code units as Kafka counts."""
-        text = (self.metadata[place] if self.metadata is not None else None) or ""
-        return len(text) <= most_units // 2 or utf16_length(text) <= most_units
 
 
 class Ask:
@@ -121,14 +79,11 @@ class Ask:
         self.member_id = request.member_id
         self.instance_id = request.group_instance_id
         self.retention_ms = request.retention_time_ms
-        self.rows = [Row(each.name, each.topic_id, each.partitions, version) for each in request.topics]
+        has_times = version == TIMES_IN
+        self.rows = [Row(each.name, each.partitions, each.topic_id, has_times=has_times) for each in request.topics]
         self.accepted: Decision | None = None
         self.commit: PlainCommit | None = None
         self.found: Found = []
-
-
-Codes = list[list[int]]  # of each row, in order: an error code for each of its partitions
-Found = list[tuple[Row, "Topic", Sequence[int], list[int]]]  # rows, their topics, the places that exist, the codes
 
 
 class OffsetCommit(HotRequest):
@@ -162,7 +117,7 @@ class OffsetCommit(HotRequest):
             try:
                 shard = view.groups.require_for_offsets(ask.group_id, ctx)
             except KafkaError as error:
-                return _refuse(found, codes, error.code)
+                return _refused(found, codes, error.code)
         machine = shard.machine
         group, timers = machine.groups.get(ask.group_id), NO_TIMERS
         if group is not None and group.group_type == CLASSIC:
@@ -176,10 +131,10 @@ class OffsetCommit(HotRequest):
                 ask.generation,
                 ask.member_id,
                 ask.instance_id,
-                lambda: _checked(found, view.config.offset_metadata_max_bytes),
+                lambda: checked(found, view.config.offset_metadata_max_bytes),
             )
         if code != ErrorCode.NONE:
-            return _refuse(found, codes, code)
+            return _refused(found, codes, code)
         if accepted is not None:
             accepted.timers = timers
             return accepted
@@ -224,40 +179,16 @@ class OffsetCommit(HotRequest):
 
 def _find(metadata: ClusterMetadata, rows: Sequence[Row], version: int, codes: Codes) -> Found:
     """The rows of topics that exist; the codes of all other partitions are set."""
-    found: Found = []
-    for row, row_codes in zip(rows, codes, strict=True):
-        topic, unknown = metadata.topics.get(row.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if version >= TOPIC_IDS_SINCE:
-            topic, unknown = metadata.topics_by_id.get(row.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
-        if topic is None:
-            row_codes[:] = [unknown] * len(row_codes)
-        elif row_codes:
-            count = len(topic.partitions)
-            places: Sequence[int] = range(len(row_codes))
-            if min(row.partitions) < 0 or max(row.partitions) >= count:
-                places = [at for at, index in enumerate(row.partitions) if 0 <= index < count]
-                row_codes[:] = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(row_codes)
-                for at in places:
-                    row_codes[at] = ErrorCode.NONE
-            if places:
-                found.append((row, topic, places, row_codes))
-    return found
+    if version >= TOPIC_IDS_SINCE:
+        known = [metadata.topics_by_id.get(row.topic_id) for row in rows]
+        return find(known, rows, codes, ErrorCode.UNKNOWN_TOPIC_ID)
+    named = [metadata.topics.get(row.name) for row in rows]
+    return find(named, rows, codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _refuse(found: Found, codes: Codes, code: int) -> Decision:
-    """All that exist get the same error."""
-    for _, _, places, row_codes in found:
-        for at in places:
-            row_codes[at] = code
+def _refused(found: Found, codes: Codes, code: int) -> Decision:
+    refuse(found, code)
     return Decision(codes)
-
-
-def _checked(found: Found, most_units: int) -> Iterator[tuple[str, bytes, int]]:
-    """The partitions whose assignment epoch is checked: those that are not refused for their metadata."""
-    for row, topic, places, _ in found:
-        for at in places:
-            if row.fits(at, most_units):
-                yield topic.name, topic.topic_id, row.partitions[at]
 
 
 def _conflicts(shard: Shard, group_id: str, found: Found) -> bool:
@@ -282,35 +213,8 @@ def _commit(config: BrokerConfig, ask: Ask, ctx: Context, found: Found) -> Commi
         headers = provenance(ask.member_id, ask.instance_id, ask.generation, ctx.client_id)
     commit = Commit(ask.group_id, headers)
     expire_ms = min(ctx.now_ms + ask.retention_ms, MOST_MS) if ask.retention_ms >= 0 else -1
-    for row, topic, places, codes in found:
-        if row.metadata is None and row.times is None and expire_ms < 0 and len(places) == len(codes):
-            commit.runs.append(Run(topic.name, topic.topic_id, row.partitions, row.offsets, row.leader_epochs))
-            continue
-        run = Run(topic.name, topic.topic_id)
-        commit.runs.append(run)
-        for at in places:
-            if not row.fits(at, config.offset_metadata_max_bytes):
-                codes[at] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                _add(run, row, at, ctx.now_ms, expire_ms)
+    add_runs(commit, found, config.offset_metadata_max_bytes, ctx.now_ms, expire_ms)
     return commit
-
-
-def _add(run: Run, row: Row, at: int, now_ms: int, expire_ms: int) -> None:
-    """One offset, which may have metadata or times of its own."""
-    if row.metadata is None and row.times is None and expire_ms < 0:
-        run.add(row.partitions[at], row.offsets[at], row.leader_epochs[at])
-        return
-    metadata = (row.metadata[at] if row.metadata is not None else None) or ""
-    commit_ms = row.times[at] if row.times is not None else -1
-    commit_ms = now_ms if commit_ms < 0 else commit_ms
-    committed = Committed(row.offsets[at], row.leader_epochs[at], metadata, commit_ms, expire_ms, run.topic_id)
-    run.add_other(row.partitions[at], committed)
-
-
-def utf16_length(text: str) -> int:
-    """The length as Kafka counts it: UTF-16 code units."""
-    return len(text) + sum(ch > "\uffff" for ch in text)
 
 
 def _response(ask: Ask, codes: Codes) -> OffsetCommitResponse:

@@ -12,6 +12,7 @@ that is refused, or has to wait for something out of the ordinary, is decided ag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import error as StructError  # noqa: N812  # the name that other modules give it
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -130,6 +131,14 @@ class Table:
             self.held_bytes += size
 
 
+def _found(find: Finder, data: bytes, start: int) -> tuple[int, int, int]:
+    """Where the prefix ends, and the field of any length begins and ends. A frame that is too short has no prefix."""
+    try:
+        return find(data, start)
+    except (IndexError, MalformedError, StructError):
+        return start, 0, 0
+
+
 class HotRequest:
     """One API: its rule, its general codec, and the repeats of its requests. A subclass a file of this room.
 
@@ -180,6 +189,15 @@ class HotRequest:
         """The whole reply, where it has no template. None: `reply` is a message with errors, and answered as such."""
         raise NotImplementedError
 
+    def answered(self, decision: Decision, respond: Callable[[Any], Any]) -> Decision:
+        """Make the reply of a Decision, or of the one that follows it, a message."""
+        follow = decision.follow
+        if follow is not None:
+            decision.follow = lambda durable: self.answered(follow(durable), respond)
+        elif decision.reply is not LATER:
+            decision.reply = respond(decision.reply)
+        return decision
+
     # -- serving
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
@@ -195,10 +213,7 @@ class HotRequest:
         if find is None:
             end = start + form.prefix_bytes
         else:
-            try:
-                end, begin, last = find(data, start)
-            except (IndexError, MalformedError, StructError):  # too short
-                return None
+            end, begin, last = _found(find, data, start)
         kept = form.kept.get(data[start:end])
         if kept is None:
             return None
@@ -222,11 +237,15 @@ class HotRequest:
         held = (connection, slot, data, position, stop)
         try:
             decision = self.decide(ask, ctx)
-            if decision.repeats is not ask:
-                return None
-            reply = self.executor.carry_out(decision, ctx.now_ms, held)
         except (KafkaError, StorageError):
             return None
+        if decision.repeats is not ask:
+            return None
+        try:
+            reply = self.executor.carry_out(decision, ctx.now_ms, held)
+        except (KafkaError, StorageError) as error:
+            is_begun = decision.follow is not None and isinstance(error, KafkaError)
+            return self._refuse(kept, held, correlation_id, error) if is_begun else None
         if reply is not LATER and self.HAS_TEMPLATE:
             if kept.values and self.values(kept, decision, reply):
                 kept.rest = kept.pack(*kept.values)
@@ -235,19 +254,30 @@ class HotRequest:
 
     def _without_template(self, kept: Kept, reply: Any, held: Held, correlation_id: int) -> bytes:
         """A reply that is written anew, or a request that waits."""
-        connection, slot, data, position, stop = held
         whole = None if reply is LATER else self.write_reply(kept, reply, correlation_id)
         if isinstance(whole, bytes):
             return whole
-        connection.out.append(None)
+        connection = held[0]
         if whole is not None:
-            connection.fill(slot, whole)
+            connection.out.append(None)
+            connection.fill(held[1], whole)
             return TAKEN
-        ctx = kept.ctx
-        self.parked.park(ctx.token, ParkedRequest(self.route, ctx.api_version, correlation_id, data, position, stop))
+        self._park(kept, held, correlation_id)
         if reply is not LATER:
-            self.parked.answer(ctx.token, reply)
+            self.parked.answer(kept.ctx.token, reply)
         return TAKEN
+
+    def _refuse(self, kept: Kept, held: Held, correlation_id: int, error: Any) -> bytes:
+        """A step after the first write has failed: something was written, so it cannot be decided again."""
+        self._park(kept, held, correlation_id)
+        self.parked.refuse(kept.ctx.token, error.code)
+        return TAKEN
+
+    def _park(self, kept: Kept, held: Held, correlation_id: int) -> None:
+        connection, _, data, position, stop = held
+        ctx = kept.ctx
+        connection.out.append(None)
+        self.parked.park(ctx.token, ParkedRequest(self.route, ctx.api_version, correlation_id, data, position, stop))
 
     # -- keeping
 

@@ -65,6 +65,10 @@ class Decision:
     timers    (name, deadline in Unix ms); a deadline of None cancels.
     wake      parked requests to answer: (their token, response).
     then      called when all that is written is in the logs. What it returns is the reply, or LATER; None: `reply` is.
+    until     the log, that of `writes` if there are any, that must be durable to its end before `follow` is called.
+    follow    makes the Decision that follows; called with False if what was to be durable was thrown away. The reply is
+              that Decision's. Of this one only `writes` and `shard`, in which the request is parked, are used.
+              Errors: KafkaError: the request is refused.
     close     the connection is closed without a reply, which tells a client that expects none.
     why       the sentence that says why the request is refused.
     repeats   what the request asked, where a repeat of it may be served from its bytes (requests/repeated.py).
@@ -73,6 +77,7 @@ class Decision:
     __slots__ = (
         "apart",
         "close",
+        "follow",
         "reads",
         "records",
         "repeats",
@@ -80,6 +85,7 @@ class Decision:
         "shard",
         "then",
         "timers",
+        "until",
         "wake",
         "why",
         "writes",
@@ -97,6 +103,8 @@ class Decision:
         timers: Sequence[tuple[Hashable, int | None]] = (),
         wake: Sequence[tuple[Token, Any]] = (),
         then: Callable[[], Any] | None = None,
+        until: FlushState | None = None,
+        follow: Callable[[bool], Decision] | None = None,
         close: bool = False,
         why: str | None = None,
         repeats: Any = None,
@@ -110,6 +118,8 @@ class Decision:
         self.timers = timers
         self.wake = wake
         self.then = then
+        self.until = until
+        self.follow = follow
         self.close = close
         self.why = why
         self.repeats = repeats

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.turn.decision import LATER, NO_REPLY
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.turn.decision import Decision, Token, Write
     from broker.turn.durability import Durability, FlushState, Held
+    from broker.turn.turn import Turn
+
+logger = logging.getLogger("momus.executor")
 
 
 class Answers(Protocol):
@@ -19,8 +23,8 @@ class Answers(Protocol):
     def answer(self, token: Any, response: Any, *seen: FlushState) -> None:
         """Answer one with a response, once the logs that it was made from are durable."""
 
-    def refuse(self, token: Any, code: ErrorCode) -> None:
-        """Answer one with an error."""
+    def refuse(self, token: Any, code: ErrorCode | None) -> None:
+        """Answer one with an error. None: the one for what was lost with a failed write."""
 
 
 def append(target: Any, write: Write, now_ms: int, durability: Durability | None) -> None:
@@ -59,17 +63,27 @@ def _pass_over(decision: Decision, error: StorageError) -> None:
 class Executor:
     """Carries out decisions."""
 
-    def __init__(self, durability: Durability, answers: Answers) -> None:
-        self._durability = durability
+    def __init__(self, turn: Turn, answers: Answers) -> None:
+        self._turn = turn
+        self._durability = turn.durability
         self._answers = answers
         self.metadata: Any = None  # the shard of the cluster's metadata, on which every reply depends
 
-    def carry_out(self, decision: Decision, now_ms: int, held: Held | None = None, *, is_clients: bool = True) -> Any:
+    def carry_out(
+        self,
+        decision: Decision,
+        now_ms: int,
+        held: Held | None = None,
+        *,
+        is_clients: bool = True,
+        token: Token = None,
+    ) -> Any:
         """Append, replay, set timers, answer parked requests, and hold the reply. Returns the reply, or LATER.
 
         held        the request, whose reply is held until the logs that it depends on are durable.
         is_clients  whether a client's request asks for it. What the broker itself has decided, at a timeout say, is
                     written however many replicas are in sync.
+        token       the request, where it is parked already.
         Errors:     that of `before_write`: too few replicas of a log are in sync; nothing of `writes` was written.
                     StorageError: a log cannot be written; its owner was reloaded.
         """
@@ -78,6 +92,8 @@ class Executor:
             self._append_records(decision, now_ms, is_clients)
         for target, _ in writes if is_clients and not decision.apart else ():
             target.before_write()
+        if decision.follow is not None:
+            return self._carry_out_in_steps(decision, now_ms, held, is_clients, token)
         for target, write in writes:
             try:
                 append(target, write, now_ms, durability)
@@ -110,6 +126,52 @@ class Executor:
         if is_clients and decision.shard.is_short():
             self._carry_out_short(decision, now_ms)
         decision.shard.append(decision.records, now_ms)
+
+    def _carry_out_in_steps(
+        self, decision: Decision, now_ms: int, held: Held | None, is_clients: bool, token: Token
+    ) -> Any:
+        """Write, and carry out what follows: at once where a write is durable at once, otherwise after a sync."""
+        durability, until, follow = self._durability, decision.until, decision.follow
+        assert until is not None
+        assert follow is not None
+        for target, write in decision.writes:
+            append(target, write, now_ms, durability if durability.fsync else None)
+        if until.durable_offset >= until.log.end_offset:
+            following = follow(True)
+        elif not durability.fsync:
+            following = follow(durability.write_now(until))
+        else:
+            token = held[:2] if held is not None else token
+            if decision.shard is not None and token is not None:
+                decision.shard.parked.add(token)
+            until.then(lambda durable: self._later(decision, token, is_clients, durable))
+            return LATER
+        decision.repeats = following.repeats
+        return self.carry_out(following, now_ms, held, is_clients=is_clients, token=token)
+
+    def _later(self, decision: Decision, token: Token, is_clients: bool, durable: bool) -> None:
+        """What was to be durable is, or was thrown away: carry out what follows, and answer the request."""
+        shard, follow = decision.shard, decision.follow
+        if shard is not None and token is not None:
+            if token not in shard.parked:
+                return  # the shard was reloaded meanwhile, and the client got an error
+            shard.parked.discard(token)
+        assert follow is not None
+        assert decision.until is not None
+        self._turn.begin()
+        try:
+            following = follow(durable)
+            reply = self.carry_out(following, self._turn.now_ms, is_clients=is_clients, token=token)
+        except KafkaError as error:
+            self._answers.refuse(token, error.code)
+        except (OSError, StorageError) as error:
+            logger.error("a step that waited for %s failed: %s", decision.until.log.directory, error)
+            self._answers.refuse(token, None)
+        else:
+            if reply is not LATER:
+                seen = following.shard
+                states = self._durability.unsettled_shards() if seen is None else (seen.flush_state,)
+                self._answers.answer(token, reply, *states)
 
     def _carry_out_short(self, decision: Decision, now_ms: int) -> None:
         """Records of a group for which too few replicas are in sync.

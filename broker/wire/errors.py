@@ -31,6 +31,7 @@ for _api, _code, _since, _older in (
     (ApiKey.END_TXN, ErrorCode.PRODUCER_FENCED, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
     # older producers may crash on it
     (ApiKey.TXN_OFFSET_COMMIT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 2, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    (ApiKey.TXN_OFFSET_COMMIT, ErrorCode.TRANSACTION_ABORTABLE, 4, ErrorCode.INVALID_TXN_STATE),
 ):
     OLDER.setdefault(_api, {})[_code] = _since, _older
 

@@ -105,8 +105,8 @@ class ParkedRequests:
             self._turn.durability.hold(flush_state, (connection, slot, *parked.frame))
         self._turn.durability.speaks(connection)
 
-    def refuse(self, token: Any, code: ErrorCode) -> None:
-        """Answer a request with an error."""
+    def refuse(self, token: Any, code: ErrorCode | None) -> None:
+        """Answer a request with an error. None: the one for what was lost with a failed write."""
         parked = self._waiting.pop(token, None)
         if parked is not None and not token[0].closed:
             data, position, stop = parked.frame

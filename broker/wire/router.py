@@ -90,7 +90,7 @@ class Router:
         self.refusals = Refusals(self.routes, turn)
         self.refusal = self.refusals.refusal
         self.parked = ParkedRequests(turn, self.refusal, self._refused_later)
-        self.executor = Executor(turn.durability, self.parked)
+        self.executor = Executor(turn, self.parked)
         self._hots: dict[int, Any] = {}  # the classes of broker/requests, by API
         self.repeats: dict[int, Shortcut] | None = {}  # what serves repeats, by API; None: nothing does
         # is told of responses with errors: (connection, correlation id, request, response, the handler's words)

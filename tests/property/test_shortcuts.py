@@ -44,6 +44,9 @@ from protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+    EndTxnRequest,
+    TxnOffsetCommitRequest,
 )
 
 ALL = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.ADD_PARTITIONS_TO_TXN}
@@ -60,9 +63,10 @@ KINDS = {
     "offsets": [8, 9],
     "produce": versions(ProduceRequest, 9),
     "fetch": versions(FetchRequest, 11),
-    "add": [3],
+    "add": list(range(AddPartitionsToTxnRequest.MAX_VERSION + 1)),
+    "add offsets": list(range(AddOffsetsToTxnRequest.MAX_VERSION + 1)),
     "txn produce": versions(ProduceRequest, 11, 12),
-    "txn offsets": [3, 5],
+    "txn offsets": list(range(TxnOffsetCommitRequest.MAX_VERSION + 1)),
 }
 # These versions are served from their bytes, from the second request on; of each API of broker/requests the newest is.
 REPEATED = {
@@ -71,6 +75,9 @@ REPEATED = {
     "produce": (ProduceRequest, range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)),
     "txn produce": (ProduceRequest, range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)),
 }
+
+
+END_VERSIONS = range(EndTxnRequest.MAX_VERSION + 1)
 
 
 SPOILT = {
@@ -141,12 +148,19 @@ class Habit:
             return request
         producer = history.producers[self.name]
         if self.kind == "add":
-            return adding(producer, topic, index, group, offsets=flag)
+            return adding(producer, [topic, "a"] if flag else [topic], index)
+        if self.kind == "add offsets":
+            return adding_offsets(producer, group)
         if self.kind == "txn produce":
             request = producer.produce_request(b"in a transaction", topic=topic, index=index)
             return self.spoilt_or_not(request, history)
         member = {"generation_id": self.generation, "member_id": "" if self.generation < 0 else "nobody"}
-        return producer.offsets_request({0: self.asked}, group, topic, **member)
+        request = producer.offsets_request(
+            {0: self.asked} if flag else {index: self.asked, 0: 5}, group, topic, **member
+        )
+        if self.spoilt and self.asked % 2:  # then it is no plain commit, and the next one is
+            request.topics[0].partitions[0].committed_metadata = self.spoilt
+        return request
 
     def spoilt_or_not(self, request: Any, history: History) -> Any:
         """A Produce in this version."""
@@ -155,17 +169,28 @@ class Habit:
         return spoil(request, self.spoilt) if self.spoilt and self.asked % 2 else request
 
 
-def adding(producer: Producer, topic: str, index: int, group: str, *, offsets: bool) -> Any:
-    """AddOffsetsToTxn or AddPartitionsToTxn."""
-    if offsets:
-        return AddOffsetsToTxnRequest(
-            transactional_id=producer.name, producer_id=producer.id, producer_epoch=producer.epoch, group_id=group
-        )
+def adding(producer: Producer, names: list[str], index: int) -> AddPartitionsToTxnRequest:
+    """AddPartitionsToTxn, of each version; the newer ones name the transaction once for each topic."""
+    who = {"producer_id": producer.id, "producer_epoch": producer.epoch}
+    topics = [AddPartitionsToTxnTopic(name=name, partitions=[index]) for name in names]
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=producer.name,
         v3_and_below_producer_id=producer.id,
         v3_and_below_producer_epoch=producer.epoch,
-        v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[index])],
+        v3_and_below_topics=topics,
+        transactions=[
+            AddPartitionsToTxnTransaction(
+                transactional_id=producer.name, **who, verify_only=topic is not topics[0], topics=[topic]
+            )
+            for topic in topics
+        ],
+    )
+
+
+def adding_offsets(producer: Producer, group: str) -> AddOffsetsToTxnRequest:
+    """AddOffsetsToTxn."""
+    return AddOffsetsToTxnRequest(
+        transactional_id=producer.name, producer_id=producer.id, producer_epoch=producer.epoch, group_id=group
     )
 
 
@@ -181,7 +206,9 @@ def event(history: History, data: Any, habits: list[Habit]) -> None:
     what = data.draw(st.sampled_from(EVENTS))
     note(what)
     if what == "end":
-        history.end(data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from([3, 5])), data.draw(st.booleans()))
+        history.end(
+            data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from(END_VERSIONS)), data.draw(st.booleans())
+        )
     elif what == "init":
         history.init(data.draw(st.sampled_from(NAMES)))
     elif what == "delete topic":
@@ -277,8 +304,8 @@ def test_every_shortcut_is_taken():
             history.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 8)
         history.call(produce_request("a", 0, b"value"), 9)
         history.call(fetch_request("a", 0, 0), 11)
-        for offsets in (False, True):
-            history.call(adding(producer, "a", 0, "g", offsets=offsets), 3)
+        history.call(adding(producer, ["a"], 0), 3)
+        history.call(adding_offsets(producer, "g"), 3)
         history.call(producer.produce_request(b"x", topic="a"), 11)
         history.call(producer.offsets_request({0: 1}, "g", "a"), 3)
         history.end("tx", 3, True)
@@ -293,6 +320,23 @@ def test_newest_fetch_is_served_from_bytes():
     for _ in range(3):
         history.call(request, FetchRequest.MAX_VERSION)
     assert history.taken[ApiKey.FETCH] == 2
+
+
+def test_newest_version_of_what_a_transaction_needs_is_served_from_bytes():
+    history = History("os", 1)
+    producer = history.producers["tx"]
+    requests = [
+        lambda: adding(producer, ["a"], 0),
+        lambda: adding_offsets(producer, "g"),
+        lambda: producer.offsets_request({0: 1}, "g", "a"),
+    ]
+    for _ in range(4):  # the first one loads the group's shard, which drops what is kept
+        for make in requests:
+            history.call(make(), make().MAX_VERSION)
+        history.end("tx", EndTxnRequest.MAX_VERSION, True)
+    history.check_logs()
+    keys = [*(make().API_KEY for make in requests), EndTxnRequest.API_KEY]
+    assert min(history.taken[api_key] for api_key in keys) >= 2
 
 
 @pytest.mark.parametrize("how", SPOILT)

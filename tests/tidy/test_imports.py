@@ -48,7 +48,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.security",),
     (
         "broker.upkeep",
-        "broker.shortcuts",
         "broker.requests",
         "broker.handlers",
         "broker.faults",

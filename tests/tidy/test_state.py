@@ -39,7 +39,7 @@ APPENDERS = {
     "broker/coordinator/offsets/commit_run.py": "Commit, called by append",
     "broker/coordinator/offsets/replay_run.py": "commits in columns, recovery",
     "broker/coordinator/offsets/snapshots.py": "images, recovery",
-    "broker/coordinator/transactions/coordinator.py": "TransactionCoordinator._append",
+    "broker/coordinator/transactions/written.py": "NextState, called by append",
     "broker/partitions/incoming_batch.py": "ClientBatch and Marker, replayed by turn/executor.py after its log.append",
     "broker/partitions/producer_files.py": "recovery of a partition's producers",
     "broker/broker.py": "the image of the metadata log",

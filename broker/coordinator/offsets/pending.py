@@ -6,10 +6,11 @@ The values are in OffsetTable's columns, where a later commit finds them. This i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from broker.coordinator.offsets.table import Committed, OffsetTable, Pending
 
+NOTHING: Final[dict[Any, Any]] = {}
 _new: Final = tuple.__new__  # a NamedTuple's own is a function in Python, compiled or not
 
 
@@ -61,21 +62,16 @@ class PendingOffsets:
         """Replay a record's headers: who sent the producer's offsets for a group."""
         self._senders.setdefault(producer_id, {})[group_id] = {name: value or b"" for name, value in headers}
 
-    def groups(self, producer_id: int) -> Iterator[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
+    def groups(self, producer_id: int) -> list[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
         """Each group with pending offsets of a producer: its id, who sent them, and topic -> partitions."""
-        places = self._places.get(producer_id)
-        if places is None:
-            return
-        if len(places) == 1:  # as is usual
-            for (group_id, topic), partitions in places.items():
-                yield group_id, self._senders.get(producer_id, {}).get(group_id, {}), {topic: sorted(partitions)}
-            return
         found: dict[str, dict[str, list[int]]] = {}
-        for (group_id, topic), partitions in places.items():
-            found.setdefault(group_id, {})[topic] = sorted(partitions)
-        senders = self._senders.get(producer_id, {})
-        for group_id, topics in found.items():
-            yield group_id, senders.get(group_id, {}), topics
+        for (group_id, topic), partitions in self._places.get(producer_id, NOTHING).items():
+            topics = found.get(group_id)
+            if topics is None:
+                found[group_id] = topics = {}
+            topics[topic] = sorted(partitions)
+        senders = self._senders.get(producer_id, NOTHING)
+        return [(group_id, senders.get(group_id, NOTHING), topics) for group_id, topics in found.items()]
 
     def replay_marker(self, producer_id: int, *, commit: bool) -> None:
         """Replay a marker: all pending offsets of the producer are committed, or dropped."""

@@ -1,4 +1,4 @@
-"""The transaction coordinator: its shards, and the steps of a transaction that touch more than one log.
+"""The transaction coordinator: the steps of a transaction that touch more than one log.
 
 FlushState.then orders the logs: a step after an append runs when the append is durable.
 
@@ -13,30 +13,30 @@ cannot be written is tried again until it is written; a start continues the tran
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.base.context import Context
-from broker.base.placement import shard_index
-from broker.cluster.metadata_plans import ensure_internal_topic, is_short_of_replicas
-from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.config.features import finalized, supported
-from broker.coordinator.loading import drop_shards, load_shards
 from broker.coordinator.runtime import READY, Shard
-from broker.coordinator.shard_parts import PartitionLog
 from broker.coordinator.transactions import gate
 from broker.coordinator.transactions.ending import Ending
 from broker.coordinator.transactions.machine import TransactionMachine
 from broker.coordinator.transactions.rules import NeedsProducerIdError, complete, fence
-from broker.coordinator.transactions.transaction import ONGOING, TopicIndex, Transaction
-from broker.turn.decision import Token
+from broker.coordinator.transactions.shards import TransactionShards
+from broker.coordinator.transactions.transaction import TopicIndex, Transaction
+from broker.coordinator.transactions.written import NextState
+from broker.coordinator.written import Marker, Records
+from broker.turn.decision import LATER, Decision, Token
+from broker.turn.executor import append
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import EndTxnResponse
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
-    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
@@ -51,8 +51,8 @@ logger = logging.getLogger("momus.transactions")
 RETRY_MS: Final = 1000  # until a transaction that has timed out and could not be aborted is tried again
 
 
-class TransactionCoordinator:
-    """All shards of the transaction coordinator, whichever node leads them."""
+class TransactionCoordinator(TransactionShards):
+    """Carries transactions through their states, from one log to the next."""
 
     def __init__(
         self,
@@ -67,88 +67,13 @@ class TransactionCoordinator:
         ranges: Sequence[tuple[int, int, int]],
     ) -> None:
         """`ranges`: (API key, first version, last version) of the served APIs."""
-        self.turn = turn
-        self.config = config
+        super().__init__(turn, answers, config, directory, nodes, metadata_shard)
         self.groups = groups
-        self._answers = answers
-        self._directory = directory
-        self._nodes = nodes
-        self._metadata_shard = metadata_shard
         self._partitions = partitions
         self._ranges = ranges
-        self.shards: list[Shard] = []
         self._ending: dict[str, Ending] = {}  # by transactional id
         self._version = (-1, 0)
         partitions.dropped.append(self.topic_gone)
-        metadata_shard.when_reloaded.append(self._metadata_reloaded)
-
-    @property
-    def metadata(self) -> ClusterMetadata:
-        """The cluster's metadata."""
-        metadata: ClusterMetadata = self._metadata_shard.machine
-        return metadata
-
-    # -- shards
-
-    def open(self) -> None:
-        """Make the shards, if `__transaction_state` exists and they do not."""
-        if not self.shards and TRANSACTIONS_TOPIC in self.metadata.topics:
-            count = self.metadata.internal_partitions(TRANSACTIONS_TOPIC)
-            self.shards = [self._shard(index) for index in range(count)]
-
-    def _shard(self, index: int) -> Shard:
-        source = PartitionLog(self._directory, lambda: self.metadata, TRANSACTIONS_TOPIC, index)
-
-        def make_machine() -> TransactionMachine:
-            return TransactionMachine(index, self.config, self)
-
-        def is_short() -> bool:
-            return not self._nodes.is_one and is_short_of_replicas(self.metadata, TRANSACTIONS_TOPIC, index)
-
-        name = f"{TRANSACTIONS_TOPIC}-{index}"
-        return Shard(self.turn, self._answers, name, source, make_machine, is_short=is_short)
-
-    def load(self) -> Iterator[None]:
-        """Load the shards, one a step: transactions must end and time out without a request."""
-        self.open()
-        yield from load_shards(self._directory, TRANSACTIONS_TOPIC, self.shards)
-
-    def ensure_topic(self, rng: Any) -> None:
-        """Make `__transaction_state` when it is first needed."""
-        if not self.shards:
-            records = ensure_internal_topic(self.metadata, rng, TRANSACTIONS_TOPIC)
-            if records:
-                self._metadata_shard.append([(None, value) for value in records])
-            self.open()
-
-    def _metadata_reloaded(self) -> None:
-        if TRANSACTIONS_TOPIC not in self.metadata.topics:
-            drop_shards(self.turn, self._directory, TRANSACTIONS_TOPIC, self.shards)
-
-    def shard(self, transactional_id: str, ctx: Context | None = None) -> Shard:
-        """The loaded shard of an id. Errors: NOT_COORDINATOR (of ctx's node), COORDINATOR_LOAD_IN_PROGRESS."""
-        if not self.shards:
-            self.open()
-            if not self.shards:
-                raise KafkaError(ErrorCode.NOT_COORDINATOR, "there are no transactions yet")
-        index = shard_index(transactional_id, len(self.shards))
-        if ctx is not None and not self._nodes.is_one and self._leader(index) != ctx.node_id:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"node {ctx.node_id} does not coordinate {transactional_id!r}")
-        shard = self.shards[index]
-        if shard.state is not READY:
-            shard.require()
-        return shard
-
-    def own_shards(self, ctx: Context) -> Iterator[Shard]:
-        """The loaded shards that a node coordinates. Errors: COORDINATOR_LOAD_IN_PROGRESS."""
-        self.open()
-        for index, shard in enumerate(self.shards):
-            if self._leader(index) == ctx.node_id:
-                shard.require()
-                yield shard
-
-    def _leader(self, index: int) -> int:
-        return self.metadata.topics[TRANSACTIONS_TOPIC].partitions[index].leader
 
     @property
     def version(self) -> int:
@@ -163,60 +88,48 @@ class TransactionCoordinator:
 
     # -- changes
 
+    def next_state(self, transaction: Transaction, groups: Sequence[tuple[str, bytes, bytes]] = ()) -> NextState:
+        """What is written for a transaction's next state; `groups`: id, key and value of each group in it."""
+        known, level = self._version
+        if known != self._metadata_shard.machine.version:
+            level = self.version
+        return NextState(transaction, 1 if level else 0, groups)
+
     def change(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
-        """Append a transaction's next state."""
-        self.append(shard, transaction, now_ms)
+        """Append a transaction's next state. Errors: StorageError: nothing was appended, and the shard was reloaded."""
+        append(shard, self.next_state(transaction), now_ms, None)
         self.turn.touch(shard.flush_state)
 
     def change_now(self, shard: Shard, transaction: Transaction, now_ms: int) -> bool:
         """The same, and write it at once, where that makes it durable (not at `fsync`). False: it was thrown away."""
-        self.append(shard, transaction, now_ms)
+        append(shard, self.next_state(transaction), now_ms, None)
         return self.turn.durability.write_now(shard.flush_state)
 
-    def append(
-        self, shard: Shard, transaction: Transaction, now_ms: int, groups: Sequence[tuple[str, bytes, bytes]] = ()
-    ) -> None:
-        """Append a transaction's next state; the caller has it written.
+    def end(self, shard: Shard, prepared: Transaction, follow: Callable[[bool], Decision]) -> Decision:
+        """Write Prepare*; when it is durable, `follow` calls `send_markers`."""
+        write = self.next_state(prepared, self.groups_in(shard, prepared))
+        return Decision(shard=shard, writes=((shard, write),), until=shard.flush_state, follow=follow)
 
-        groups   id, key and value of the group records that follow.
-        Errors:  StorageError: nothing was appended, and the shard was reloaded, as by Shard.append.
+    def send_markers(self, shard: Shard, prepared: Transaction, durable: bool, token: Token = None) -> Any:
+        """Prepare* is durable: send the markers, and complete the transaction.
+
+        Returns Complete* if it is durable already; LATER: `token`, a parked EndTxn, is answered when it is.
+        Errors:  NOT_COORDINATOR: Prepare* or Complete* could not be written.
         """
-        machine: TransactionMachine = shard.machine
-        machine.check_step(transaction)
-        log = shard.log
-        base = log.end_offset
-        batch = transaction.batch(1 if self.version else 0, base, log.epochs.latest, now_ms, groups)
-        last = base + len(groups)
-        try:
-            log.append((batch,), base_offset=base, last_offset=last, max_timestamp_ms=now_ms, size=len(batch))
-        except StorageError:  # the log is out of use, after a failure of the cleaner for example
-            shard.reload()
-            raise
-        machine.replay_transaction(transaction, groups)
-        if transaction.state is not ONGOING:
-            shard.deadlines.by_name.pop(transaction.transactional_id, None)
-        elif transaction.transactional_id not in shard.deadlines.by_name:  # it begins: what passes from now on counts
-            shard.deadlines.set(*machine.timer(transaction))
-
-    def end(self, shard: Shard, prepared: Transaction, now_ms: int, token: Token = None) -> Transaction | None:
-        """Append Prepare*, send the markers, and complete the transaction.
-
-        Answers Complete* if it is durable already. None: `token`, a parked EndTxn, is answered when it is.
-        Errors:  NOT_COORDINATOR: the decision could not be written.
-        """
-        self.append(shard, prepared, now_ms, self._groups_in(shard, prepared))
-        ending = self._ending[prepared.transactional_id] = Ending(self, shard, prepared)
-        if self.turn.fsync:
-            self.turn.touch(shard.flush_state)
-        self.when_durable(shard.flush_state, ending.send)
+        ending = Ending(self, shard, prepared)
+        if durable:
+            self._ending[prepared.transactional_id] = ending
+            if self.turn.fsync:
+                ending.wait(token)
+        ending.send(durable)
         if ending.lost:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{shard} could not be written")
-        if ending.result is None and token is not None:
-            ending.token = token
-            shard.parked.add(token)
+        if ending.result is None:
+            ending.wait(token)
+            return LATER
         return ending.result
 
-    def _groups_in(self, shard: Shard, prepared: Transaction) -> list[tuple[str, bytes, bytes]]:
+    def groups_in(self, shard: Shard, prepared: Transaction) -> list[tuple[str, bytes, bytes]]:
         """The groups whose offsets are part of an ending transaction, from the loaded group shards."""
         machine: TransactionMachine = shard.machine
         transaction = machine.transactions[prepared.transactional_id]  # before Prepare*: with the producer's epoch
@@ -233,27 +146,30 @@ class TransactionCoordinator:
         logger.info("aborting the transaction of %r, which has timed out", transaction.transactional_id)
         shard = self.shards[index]
         try:
-            self.fence(shard, transaction, self.turn.now_ms)
+            shard.apply(self.fence(shard, transaction))
         except (KafkaError, OSError, StorageError):
             self._fence_later(shard, transaction)
             raise
 
-    def fence(self, shard: Shard, transaction: Transaction, now_ms: int) -> None:
-        """Abort an Ongoing transaction without a request of its producer."""
-        try:
-            made = fence(transaction, now_ms, transaction_version=self.version)
-        except NeedsProducerIdError:
-            self.with_producer_id(
-                lambda new_id: self._fence_with(shard, transaction, new_id),
-                lambda: self._fence_later(shard, transaction),
-            )
-        else:
-            self.end(shard, made, now_ms)
+    def fence(self, shard: Shard, transaction: Transaction, refusal: KafkaError | None = None) -> Decision:
+        """Abort an Ongoing transaction without a request of its producer.
 
-    def _fence_with(self, shard: Shard, transaction: Transaction, new_id: int) -> None:
-        if shard.machine.transactions.get(transaction.transactional_id) is transaction:
-            now_ms = self.turn.now_ms
-            self.end(shard, fence(transaction, now_ms, transaction_version=2, new_producer_id=new_id), now_ms)
+        refusal  of the request that asks for it: raised when that is decided and durable.
+        """
+
+        def decide(new_id: int | None) -> Decision:
+            if shard.machine.transactions.get(transaction.transactional_id) is not transaction:
+                return done()  # it has ended while the producer id was written
+            version = self.version if new_id is None else 2
+            made = fence(transaction, self.turn.now_ms, transaction_version=version, new_producer_id=new_id)
+            return self.end(shard, made, lambda durable: done(self.send_markers(shard, made, durable)))
+
+        def done(_: object = None) -> Decision:
+            if refusal is not None:
+                raise refusal
+            return Decision()
+
+        return self.with_new_id(shard, decide, lambda: self._fence_later(shard, transaction))
 
     def _fence_later(self, shard: Shard, transaction: Transaction) -> None:
         """It could not be aborted now. The timer of a transaction that has timed out is over: set it again."""
@@ -261,13 +177,29 @@ class TransactionCoordinator:
         if name not in shard.deadlines.by_name and shard.machine.transactions.get(name) is transaction:
             shard.deadlines.set(name, self.turn.now_ms + RETRY_MS)
 
-    def with_producer_id(self, then: Callable[[int], None], failed: Callable[[], None]) -> None:
-        """Call `then` with a new producer id, once it is durable that the id is used."""
-        shard = self._metadata_shard
-        producer_id, records = self.metadata.next_producer_id()
-        if records:
-            shard.append([(None, value) for value in records])
-        self.when_durable(shard.flush_state, lambda durable: then(producer_id) if durable else failed())
+    def with_new_id(
+        self, shard: Shard, decide: Callable[[int | None], Decision], failed: Callable[[], None] | None = None
+    ) -> Decision:
+        """Decide without a new producer id, or again with one, once it is durable that the id is used.
+
+        shard   in which the request is parked until then.
+        Errors: COORDINATOR_NOT_AVAILABLE: it could not be written; `failed` is called first.
+        """
+        try:
+            return decide(None)
+        except NeedsProducerIdError:
+            producer_id, values = self.metadata.next_producer_id()
+
+        def follow(durable: bool) -> Decision:
+            if not durable:
+                if failed is not None:
+                    failed()
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no new producer id could be written")
+            return decide(producer_id)
+
+        target = self._metadata_shard
+        writes = ((target, Records([(None, value) for value in values])),) if values else ()
+        return Decision(shard=shard, writes=writes, until=target.flush_state, follow=follow)
 
     def when_durable(self, flush_state: FlushState, step: Callable[[bool], None]) -> None:
         """FlushState.then, or at once when the log is durable or a write makes it so."""
@@ -296,14 +228,16 @@ class TransactionCoordinator:
         if shard.state is not READY or shard.machine.transactions.get(prepared.transactional_id) is not prepared:
             ending.lost = True
             return  # the shard was thrown away meanwhile: when it is loaded, markers are sent again
-        done = complete(prepared, self.turn.now_ms)
-        if self.turn.fsync or ending.token is not None:
-            self.change(shard, done, self.turn.now_ms)
-        elif not self.change_now(shard, done, self.turn.now_ms):
+        turn = self.turn
+        done = complete(prepared, turn.now_ms)
+        append(shard, self.next_state(done), turn.now_ms, None)
+        if turn.fsync or ending.token is not None:
+            turn.touch(shard.flush_state)
+        elif turn.durability.write_now(shard.flush_state):
+            ending.result = done
+        else:
             ending.lost = True
             return
-        else:
-            ending.result = done
         if ending.token is not None:
             shard.parked.discard(ending.token)
             response = EndTxnResponse(producer_id=done.producer_id, producer_epoch=done.producer_epoch)
@@ -336,20 +270,19 @@ class TransactionCoordinator:
         Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: see Producers.check_marker.
                  COORDINATOR_LOAD_IN_PROGRESS: an offsets shard that is still being loaded.
         """
-        found = self.metadata.topics.get(topic)
+        found: Topic | None = self._metadata_shard.machine.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
             return None
         now_ms = self.turn.now_ms
         if topic == OFFSETS_TOPIC:
             shard = self.groups.shards[index]
-            shard.require()
-            shard.append_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit, now_ms=now_ms)
+            if shard.state is not READY:
+                shard.require()
+            append(shard, Marker(producer_id, producer_epoch, coordinator_epoch, commit=commit), now_ms, None)
             return shard.flush_state
         partition = self._partitions.get(found, index)
         partition.append_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version)
         return partition.flush_state
-
-    # -- the gate
 
     # -- the gate
 

@@ -59,6 +59,12 @@ class Ending:
         self.lost = False  # Prepare* or Complete* could not be written
         self.left: set[TopicIndex] = set()  # partitions without a durable marker
 
+    def wait(self, token: Token) -> None:
+        """A parked EndTxn is answered when the transaction is complete. None: there is none."""
+        if token is not None:
+            self.token = token
+            self.shard.parked.add(token)
+
     def send(self, durable: bool) -> None:
         """Prepare* is durable: write the markers. Or it was thrown away: then the client was told to try again."""
         if not durable:

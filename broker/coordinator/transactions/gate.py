@@ -36,7 +36,6 @@ Refused: TypeAlias = dict[TopicIndex, ErrorCode]  # the partitions that must not
 PRODUCE_ADDS_SINCE: Final = 12
 OFFSETS_ADD_SINCE: Final = 5
 _ABORTABLE_SINCE_PRODUCE: Final = 11
-_ABORTABLE_SINCE_OFFSETS: Final = 4
 _UNREACHABLE: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -94,39 +93,7 @@ def before_produce(
     return None if refused is None else {}
 
 
-def before_offsets(
-    transactions: Transactions,
-    ctx: Context,
-    transactional_id: str,
-    producer_id: int,
-    producer_epoch: int,
-    place: TopicIndex,
-    continue_: Callable[[ErrorCode], None],
-) -> ErrorCode | None:
-    """The same for the offsets of a TxnOffsetCommit, whose partition of `__consumer_offsets` is `place`."""
-    version = ctx.api_version
-    adds = version >= OFFSETS_ADD_SINCE
-    if not adds and not transactions.config.transaction_partition_verification_enable:
-        return _unverified(transactions, transactional_id, producer_id, producer_epoch)
-
-    if not transactional_id:
-        return ErrorCode.INVALID_REQUEST
-
-    def step(durable: bool) -> None:
-        continue_(ErrorCode.NONE if durable else ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-    grouped: Partitions = {place[0]: (place[1],)}
-    try:
-        refused = ask(transactions, ctx.now_ms, transactional_id, producer_id, producer_epoch, grouped, adds, step)
-    except KafkaError as error:
-        return ErrorCode.INVALID_PRODUCER_EPOCH if error.code == ErrorCode.PRODUCER_FENCED else error.code
-    if refused:
-        known = version >= _ABORTABLE_SINCE_OFFSETS
-        return ErrorCode.TRANSACTION_ABORTABLE if known else ErrorCode.INVALID_TXN_STATE
-    return None if refused is None else ErrorCode.NONE
-
-
-def _unverified(transactions: Transactions, transactional_id: str, producer_id: int, producer_epoch: int) -> ErrorCode:
+def unverified(transactions: Transactions, transactional_id: str, producer_id: int, producer_epoch: int) -> ErrorCode:
     """The error for offsets of a producer that is fenced, where transactions are not verified; NONE for others.
 
     In Kafka the log refuses a batch with an older epoch than it has seen. A shard of groups keeps no epochs, so the

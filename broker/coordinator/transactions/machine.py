@@ -3,7 +3,7 @@
     transactions  the state of each id.
     groups        the groups whose offsets were part of an id's last transactions, as values of their records.
 
-Handlers call the functions in rules.py, which decide the next state of a transaction; the coordinator appends it and
+The functions in rules.py decide the next state of a transaction. It is appended as a NextState (written.py), which
 calls `replay_transaction` with it, so its record need not be decoded. Markers and producer ids need other logs: the
 host does that (coordinator.py).
 """
@@ -19,7 +19,6 @@ from broker.base.facts import facts
 from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
 from broker.coordinator.transactions.transaction import (
     AT_REST,
-    FOLLOWS,
     NEVER_MS,
     ONGOING,
     PREPARED,
@@ -95,11 +94,6 @@ class TransactionMachine:
             value = encode_record(group_value(sender, topics), 0)
             form = self._forms[name] = sender, topics, group_key(*name), value[_PRODUCER_END:]
         return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
-
-    def check_step(self, transaction: Transaction) -> None:
-        """Assert that the state of the transaction allows this step; another step is a bug in momus."""
-        before = self.transactions.get(transaction.transactional_id)
-        assert before is None or before.state in FOLLOWS[transaction.state], (before.state, transaction.state)
 
     # -- timers
 

@@ -259,7 +259,7 @@ def complete(transaction: Transaction, now_ms: int) -> Transaction:
 
 def _prepare_v2(transaction: Transaction, state: State, now_ms: int, new_producer_id: int | None) -> Transaction:
     made = transaction.next(state, now_ms)
-    if transaction.is_exhausted:
+    if transaction.producer_epoch >= LAST_EPOCH:  # is_exhausted
         if new_producer_id is None:
             raise NeedsProducerIdError
         made.next_producer_id = new_producer_id

@@ -14,16 +14,25 @@ makes the next one, which replaces the old one at replay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from functools import lru_cache
 from struct import Struct
 from typing import ClassVar, Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker.base.facts import facts
-from protocol.codec_support import uvarint
+from broker.coordinator.transactions.record_layout import (
+    HEAD,
+    MOST_KEPT,
+    NO_PARTITIONS_WIRE,
+    TIMES,
+    group_head,
+    layouts,
+    new_layout,
+    wire_partitions,
+)
+from broker.coordinator.transactions.record_layout import Partitions as Partitions
 from protocol.codegen import codec
 from protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from protocol.record import varint
@@ -74,8 +83,6 @@ LAST_EPOCH: Final = MAX_EPOCH - 1  # the highest that a client gets: one more mu
 NEVER_MS: Final = 2**31 - 1  # a timeout that means there is none (two-phase commit)
 
 _SHORT: Final = Struct(">h")
-_HEAD: Final = Struct(">hqhib")  # version, producer id, its epoch, timeout, state
-_TIMES: Final = Struct(">qq")
 # a batch with one record: the part up to the CRC, and the part that the CRC covers
 _BATCH_HEAD: Final = Struct(">qiibI")
 _BATCH_BODY: Final = Struct(">hiqqqhii")
@@ -85,17 +92,11 @@ _UNCOUNTED_BYTES: Final = 9  # of the length: leader epoch, magic and CRC
 _PREVIOUS: Final = Struct(">BBBq")
 _PREVIOUS_CLIENT: Final = Struct(">BBBqBBh")
 
-Partitions = dict[str, tuple[int, ...]]  # by topic; never changed, so that many can share one
 TopicIndex = tuple[str, int]
 NO_PARTITIONS: Final[Partitions] = {}
 
-MOST_KEPT: Final = 1000  # entries of each cache below: producers repeat their transactions
 # by the ids of a transaction's partitions and of those added: both, their sum, and the sum's wire form
 _sums: dict[tuple[int, int], tuple[Partitions, Partitions, Partitions, bytes]] = {}
-# packer, sizes of the record and of its value, tags around the previous producer id
-Layout = tuple[Callable[..., bytes], bytes, bytes, bytes, bytes]
-# by the sizes of a record up to its value and of its partitions, and the client's version
-_layouts: dict[tuple[int, int, int], Layout] = {}
 
 
 class Transaction:
@@ -160,6 +161,7 @@ class Transaction:
 
     def next(self, state: State, now_ms: int) -> Transaction:
         """This transaction in its next state, otherwise the same; the caller fills it in."""
+        assert self.state in FOLLOWS[state], (self.state, state)
         return Transaction(
             self.transactional_id,
             self.producer_id,
@@ -201,13 +203,13 @@ class Transaction:
                 mine[topic] = known + tuple(dict.fromkeys([index for index in indexes if index not in known]))
             if len(_sums) >= MOST_KEPT:
                 _sums.clear()
-            found = _sums[id(before), id(partitions)] = before, partitions, mine, _wire_partitions(mine)
+            found = _sums[id(before), id(partitions)] = before, partitions, mine, wire_partitions(mine)
         self.partitions, self._wire = found[2], found[3]
 
     def clear(self) -> None:
         """Remove all partitions. Only for a transaction that `next` has just made."""
         self.partitions = NO_PARTITIONS
-        self._wire = None
+        self._wire = b"\x00" if self.state is EMPTY else NO_PARTITIONS_WIRE
 
     @property
     def is_exhausted(self) -> bool:
@@ -225,7 +227,7 @@ class Transaction:
     def _encode_partitions(self) -> bytes:
         if self.state is EMPTY:
             return b"\x00"
-        return _wire_partitions(self.partitions) if self.partitions else _NO_PARTITIONS_WIRE
+        return wire_partitions(self.partitions) if self.partitions else NO_PARTITIONS_WIRE
 
     def encode(self, version: int) -> bytes:
         """The value of its record in version 0, or 1 (flexible, with the fields of transactions v2).
@@ -234,9 +236,9 @@ class Transaction:
         """
         if version == 0:
             return _SHORT.pack(0) + codec(TransactionLogValue, 0).encode(self._message())
-        head = _HEAD.pack(1, self.producer_id, self.producer_epoch, self.timeout_ms, self.state)
+        head = HEAD.pack(1, self.producer_id, self.producer_epoch, self.timeout_ms, self.state)
         wire = self.wire
-        times = _TIMES.pack(self.updated_ms, self.start_ms)
+        times = TIMES.pack(self.updated_ms, self.start_ms)
         previous, client = self.previous_producer_id, self.client_version
         if previous != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
             if client:
@@ -261,7 +263,7 @@ class Transaction:
             record = self._named + varint(len(value)) + value + b"\0"
             body = _BATCH_BODY.pack(0, count - 1, now_ms, now_ms, -1, -1, -1, count) + varint(len(record)) + record
         for delta, (_, key, value) in enumerate(groups, 1):
-            body += _group_head(delta, key, len(value)) + value + b"\0"
+            body += group_head(delta, key, len(value)) + value + b"\0"
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
         return head + body
 
@@ -270,7 +272,7 @@ class Transaction:
         wire, client, named = self._wire, self.client_version, self._named
         if wire is None:
             wire = self.wire
-        layout = _layouts.get((len(named), len(wire), client)) or _layout(len(named), len(wire), client)
+        layout = layouts.get((len(named), len(wire), client)) or new_layout(len(named), len(wire), client)
         pack, record_size, value_size, tags_head, tags_end = layout
         return pack(
             0,
@@ -338,39 +340,3 @@ def decode_transaction(key: bytes, value: bytes) -> Transaction:
     made.updated_ms = record.transaction_last_update_timestamp_ms
     made.client_version = record.client_transaction_version
     return made
-
-
-_NO_PARTITIONS_WIRE: Final = b"\x01"
-
-
-def _layout(named_size: int, wire_size: int, client: int) -> Layout:
-    """The layout of the batch of one usual record."""
-    head, end = (b"\2\0\x08", b"\2\2" + _SHORT.pack(client)) if client else (b"\1\0\x08", b"")
-    size = _HEAD.size + wire_size + _TIMES.size + len(head) + 8 + len(end)
-    value_size = varint(size)
-    record_size = varint(named_size + len(value_size) + size + 1)
-    layout = Struct(f">hiqqqhii{len(record_size)}s{named_size}s{len(value_size)}shqhib{wire_size}sqq3sq{len(end) + 1}s")
-    if len(_layouts) >= MOST_KEPT:
-        _layouts.clear()
-    made = layout.pack, record_size, value_size, head, end + b"\0"
-    _layouts[named_size, wire_size, client] = made
-    return made
-
-
-@lru_cache(maxsize=MOST_KEPT)  # producers write to the same groups in every transaction
-def _group_head(delta: int, key: bytes, value_size: int) -> bytes:
-    """A record up to its value, by its place in the batch."""
-    head = b"\0\0" + varint(delta) + varint(len(key)) + key + varint(value_size)
-    return varint(len(head) + value_size + 1) + head
-
-
-def _wire_partitions(partitions: Partitions) -> bytes:
-    return uvarint(len(partitions) + 1) + b"".join(map(_wire_topic, partitions.items()))
-
-
-@lru_cache(maxsize=1000)  # producers write to the same partitions in every transaction
-def _wire_topic(place: tuple[str, tuple[int, ...]]) -> bytes:
-    topic, indexes = place
-    name, count = topic.encode(), len(indexes)
-    numbers = Struct(f">{count}i").pack(*indexes)
-    return b"".join((uvarint(len(name) + 1), name, uvarint(count + 1), numbers, b"\x00"))

@@ -72,14 +72,6 @@ def test_version_that_the_release_does_not_know_is_refused_by_shortcuts_too(shor
     assert client.call(commit_request("g", {0: 6}), 8).topics
 
 
-def test_shortcuts_of_transactions_are_bound_as_well():
-    world = world_of("3.9")
-    assert world.broker.transactions is not None
-    table = world.broker.clients.shortcuts
-    assert ApiKey.END_TXN in table
-    assert {type(shortcut).__name__ for shortcut in table.values()} == {"_Clipped"}
-
-
 def test_api_that_the_release_does_not_have_is_refused():
     client = Client(world_of("3.6"))
     client.send(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", topic_partitions=None), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.base.context import Context
+from broker.coordinator.transactions import record_layout
 from broker.coordinator.transactions import transaction as transaction_module
 from broker.coordinator.transactions.machine import EXPIRY_TIMER, TransactionMachine
 from broker.coordinator.transactions.transaction import (
@@ -139,10 +140,8 @@ def test_tombstone_forgets_the_id_and_unknown_records_are_passed_over():
 
 
 def test_live_step_that_no_state_allows_is_a_fault():
-    live = shard()
-    live.replay_transaction(transaction(state=EMPTY))
     with pytest.raises(AssertionError):
-        live.check_step(transaction(state=PREPARE_COMMIT))
+        transaction(state=EMPTY).next(PREPARE_COMMIT, NOW)
 
 
 # -- timers
@@ -253,7 +252,8 @@ def test_sums_of_partitions_are_kept_up_to_a_bound(monkeypatch):
 
 def test_layouts_of_records_are_kept_up_to_a_bound(monkeypatch):
     kept = {}
-    monkeypatch.setattr(transaction_module, "_layouts", kept)
+    for module in (transaction_module, record_layout):
+        monkeypatch.setattr(module, "layouts", kept)
     for size in range(1, MOST_KEPT + 2):
         made = transaction("t" * size, COMPLETE_COMMIT, previous_producer_id=1234)
         assert made.batch(1, 0, 0, NOW) == made.batch(1, 0, 0, NOW)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_broker import Client, World, make_topic
+from core_broker import Client, World, count_repeats, make_topic
 from core_pair import join
 from txn_kit import Producer, committed
 
@@ -21,11 +21,11 @@ def test_offsets_of_a_generation_that_has_passed_are_refused(shortcuts, v2):
     producer = Producer(client, v2=v2)
     assert producer.init() == 0
     member_id = join(client, "g", None)
+    taken = count_repeats(world, ApiKey.TXN_OFFSET_COMMIT)
     if not shortcuts:
         world.broker.clients.shortcuts = {}
     if not v2:
         assert producer.add_offsets() == 0
-    taken = count_taken(world)
     for offset in (1, 2):
         assert producer.send_offsets({0: offset}, generation_id=1, member_id=member_id) == {0: 0}
     assert any(taken) == shortcuts
@@ -58,18 +58,3 @@ def test_offsets_of_a_fenced_producer_are_refused(verified):
     assert old.send_offsets({0: 3}) == {0: ErrorCode.INVALID_PRODUCER_EPOCH}
     assert new.end() == 0
     assert committed(client) == {0: (10, 0)}
-
-
-def count_taken(world: World) -> list[bool]:
-    """For each TxnOffsetCommit from now on whether the shortcut has served it."""
-    taken: list[bool] = []
-    shortcut = world.broker.clients.shortcuts.get(ApiKey.TXN_OFFSET_COMMIT)
-    if shortcut is not None:
-
-        def counted(*args):
-            reply = shortcut(*args)
-            taken.append(reply is not None)
-            return reply
-
-        world.broker.clients.shortcuts[ApiKey.TXN_OFFSET_COMMIT] = counted
-    return taken

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from itertools import product
-from struct import Struct
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,10 +15,8 @@ from txn_kit import Producer
 
 from broker.handlers import make_routes
 from broker.partitions.partition import Partition
-from broker.shortcuts.head import MOST_KEPT, HeadReader, keep, transactional_id_end
 from broker.wire.route import SMALL_FETCH_BYTES, encode_reply
 from protocol.api import ApiKey
-from protocol.codec_support import uvarint
 from protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -254,26 +251,6 @@ def test_partition_is_configured_when_metadata_changes_and_not_for_each_request(
         make_topic(client, f"t{number}")
 
 
-@pytest.mark.parametrize(("count", "taken"), [(126, True), (127, False)])
-def test_most_partitions_of_offsets_in_a_transaction(count: int, taken: bool) -> None:
-    client = Client(World("os"))
-    make_topic(client, "t", 130)
-    producer = Producer(client)
-    assert producer.init() == 0
-    assert producer.send_offsets({0: 1}) == {0: 0}
-    table = client.world.broker.clients.shortcuts
-    shortcut, served = table[ApiKey.TXN_OFFSET_COMMIT], []
-
-    def counted(*args: Any) -> bytes | None:
-        reply = shortcut(*args)
-        served.append(reply is not None)
-        return reply
-
-    table[ApiKey.TXN_OFFSET_COMMIT] = counted
-    assert producer.send_offsets(dict.fromkeys(range(count), 5)) == dict.fromkeys(range(count), 0)
-    assert served == [taken]
-
-
 # -- the reply of a Fetch
 
 
@@ -301,69 +278,6 @@ def test_small_reply_to_a_fetch_is_read_at_once(version: int) -> None:
 
 
 # -- the reader of heads
-
-
-def test_head_reader_reads_up_to_the_end_and_no_further() -> None:
-    data = b"??" + b"\0\0\0\7" + b"\1\2\3" + b"??"
-    reader = HeadReader(data, 2, 9)
-    assert reader.take(Struct(">i")) == (7,)
-    assert reader.at == 6
-    assert reader.piece(3) == b"\1\2\3"
-    for size in (1, -1):
-        with pytest.raises(ValueError, match="too short"):
-            reader.piece(size)
-    assert reader.piece(0) == b""
-    for start in (6, 7, 8, 9):
-        with pytest.raises(ValueError, match="too short"):
-            HeadReader(data, start, 9).take(Struct(">i"))
-    assert HeadReader(data, 5, 9).take(Struct(">i")) == (0x07010203,)
-
-
-@each_case("value", [0, 1, 127, 128, 16_383, 16_384, 2**21 - 1])
-def test_head_reader_reads_varints_of_three_bytes(value: int) -> None:
-    reader = HeadReader(uvarint(value), 0, 3)
-    assert (reader.uvarint(), reader.at) == (value, len(uvarint(value)))
-    with pytest.raises(ValueError, match="more than three bytes"):
-        HeadReader(uvarint(2**21), 0, 4).uvarint()
-
-
-def test_head_reader_reads_strings() -> None:
-    assert HeadReader(b"\0\2ab", 0, 4).client_id() == "ab"
-    null = HeadReader(b"\xff\xffab", 0, 4)
-    assert (null.client_id(), null.at) == ("", 2)
-    assert HeadReader(b"\3ab", 0, 3).text() == HeadReader(b"\3ab", 0, 3).name() == "ab"
-    assert HeadReader(b"\1", 0, 1).text() == HeadReader(b"\1", 0, 1).name() == ""
-    assert HeadReader(b"\0", 0, 1).text() is None
-    with pytest.raises(ValueError, match="null"):
-        HeadReader(b"\0", 0, 1).name()
-    HeadReader(b"\0", 0, 1).expect_zero()
-    with pytest.raises(ValueError, match="tagged fields"):
-        HeadReader(b"\1", 0, 1).expect_zero()
-
-
-def test_head_reader_limits_arrays() -> None:
-    assert [HeadReader(bytes([n + 1]), 0, 1).count(5) for n in range(6)] == list(range(6))
-    assert HeadReader(b"\0\0\0\5", 0, 4).count(5, flexible=False) == 5
-    for data, flexible in ((b"\0", True), (b"\7", True), (b"\0\0\0\6", False), (b"\xff\xff\xff\xff", False)):
-        with pytest.raises(ValueError, match="null array, or a large one"):
-            HeadReader(data, 0, len(data)).count(5, flexible=flexible)
-
-
-def test_transactional_id_ends_behind_its_bytes() -> None:
-    head = b"?" * 5 + bytes(12)
-    for client, size in ((b"\0\3abc", 3), (b"\0\0", 0), (b"\xff\xff", 0)):
-        for name, length in ((b"\3tx", 3), (b"\1", 1), (b"\0", 1)):
-            data = head + client + b"\0" + name + b"rest"
-            assert transactional_id_end(data, 5) == 5 + 12 + 2 + size + 1 + length
-
-
-def test_table_of_what_is_learnt_is_emptied_when_it_is_full() -> None:
-    table: dict[int, int] = {}
-    for number in range(MOST_KEPT):
-        keep(table, number, number)
-    assert len(table) == MOST_KEPT
-    keep(table, -1, -1)
-    assert table == {-1: -1}
 
 
 def test_deleted_topic_of_a_session_is_not_served_from_what_was_learnt() -> None:

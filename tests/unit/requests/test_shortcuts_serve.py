@@ -24,6 +24,8 @@ from protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+    EndTxnRequest,
     TxnOffsetCommitRequest,
 )
 from storage.files.env import Rng
@@ -154,36 +156,52 @@ def adding(producer: Producer, *, offsets: bool) -> Any:
         v3_and_below_producer_id=producer.id,
         v3_and_below_producer_epoch=producer.epoch,
         v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0, 2]) for name in ("t", "u")],
+        transactions=[
+            AddPartitionsToTxnTransaction(
+                transactional_id=producer.name,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                topics=[AddPartitionsToTxnTopic(name=name, partitions=[0, 2]) for name in ("t", "u")],
+            )
+        ],
     )
 
 
-@pytest.mark.parametrize("offsets", [False, True])
-def test_adding_to_a_transaction(twins: Twins, offsets: bool) -> None:
-    sent_everywhere(twins, lambda: adding(twins.producer, offsets=offsets), 3)
+@each_case(
+    "cls, version",
+    [
+        (cls, version)
+        for cls in (AddPartitionsToTxnRequest, AddOffsetsToTxnRequest)
+        for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1)
+    ],
+)
+def test_adding_to_a_transaction(cls: type[Any], version: int) -> None:
+    twins = Twins()
+    sent_everywhere(twins, lambda: adding(twins.producer, offsets=cls is AddOffsetsToTxnRequest), version, learns=1)
 
 
 def offsets_request(twins: Twins, offsets: dict[int, int]) -> TxnOffsetCommitRequest:
     return twins.producer.offsets_request(offsets)
 
 
-@each_case("version", range(3, 6))
+@each_case("version", range(TxnOffsetCommitRequest.MIN_VERSION, TxnOffsetCommitRequest.MAX_VERSION + 1))
 def test_offsets_in_a_transaction(version: int) -> None:
     twins = Twins()
     assert [producer.add_offsets() for producer in twins.producers] == [0, 0]
     for offsets in ({1: 7}, {0: 1, 2: 2}, {2: 300, 0: 70_000, 1: 5}):
-        sent_everywhere(twins, partial(offsets_request, twins, offsets), version)
+        sent_everywhere(twins, partial(offsets_request, twins, offsets), version, learns=1)
 
 
-@each_case("version", range(3, 6))
+@each_case("version", range(EndTxnRequest.MIN_VERSION, EndTxnRequest.MAX_VERSION + 1))
 def test_end_of_a_transaction(version: int) -> None:
     twins = Twins()
     for client_id in CLIENT_IDS:
         twins.connect()
-        for size in BEFORE:
+        for number, size in enumerate([28, *BEFORE]):
             for producer in twins.producers:
                 assert producer.add({"t": [0]}) == {("t", 0): 0}
             data = filler(size) + frame(twins.producer.end_request(), version, size, client_id)
-            assert twins.send(data) == [True]
+            assert twins.send(data) == [number > 0]
             if version >= 5:
                 for producer in twins.producers:
                     producer.epoch += 1
