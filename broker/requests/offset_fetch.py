@@ -216,7 +216,7 @@ def _asked(view: View, shard: Shard, group_id: str, topics: Sequence[Any] | None
 def _fetch_group(
     view: View, ctx: Context, asked: Any, request: OffsetFetchRequest, asks: list[Ask]
 ) -> OffsetFetchResponseGroup:
-    """The answer for one group. An Ask is added to `asks`, unless the group has an error or topics go by ids."""
+    """The answer for one group. An Ask is added to `asks`, unless the group has an error."""
     group_id: str = asked.group_id
     by_id = ctx.api_version >= TOPIC_IDS_SINCE
     answer = OffsetFetchResponseGroup(group_id=group_id)
@@ -243,10 +243,9 @@ def _fetch_group(
             row.partitions = _told(columns, partitions, topic_id if by_id else _id_of(view, name), unstable)
         else:
             row.partitions = [_nothing(index) for index in partitions]
-    if not by_id:
-        # all topics: one with only pending offsets is not in the reply, but a commit adds it
-        only = named[0].partition_indexes if named is not None and len(named) == len(sources) == 1 else ()
-        asks.append(Ask(shard, sources if named is not None else list(table.topics(group_id)), only))
+    # all topics: one with only pending offsets is not in the reply, but a commit adds it
+    only = named[0].partition_indexes if named is not None and len(named) == len(sources) == 1 else ()
+    asks.append(Ask(shard, sources if named is not None else list(table.topics(group_id)), only))
     return answer
 
 
