@@ -113,7 +113,8 @@ class Broker:
             self._explain_refusals()
         if config.codec == "construct":  # it is to read every byte
             self.router.use_construct()
-        self.clients.offer(self.router.repeats or {})
+        if self.router.repeats is not None:
+            self.clients.offer(self.router.repeats)  # the dict itself: it fills with the first requests
 
     def _authorize(self) -> None:
         """Ask an authorizer before every handler."""

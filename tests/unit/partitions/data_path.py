@@ -203,7 +203,7 @@ class DataPath:
         self.transactions = Gate()
         self.parked = Parked()
         self.answers = self.parked.answers
-        self.executor = Executor(durability, self.parked)
+        self.executor = Executor(self.turn, self.parked)
         self.executor.metadata = self.metadata_shard
         routes = {ApiKey.FETCH: None, ApiKey.PRODUCE: None}
         self.router = SimpleNamespace(executor=self.executor, parked=self.parked, routes=routes)
