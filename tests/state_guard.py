@@ -2,7 +2,9 @@
 
 By class: a class that names its VOLATILE slots has state, and each of its other slots is hard. While the guard is on,
 such a slot of a made object can be set only while a method of a state class runs whose name begins with `replay` (of
-classic groups, whose state follows its members before the record is written, with `rebalance` too).
+classic groups, whose state follows its members before the record is written, with `rebalance` too; of producers with
+`settle`: a replayed marker ends its transaction for readers once it is durable). A rule fills in the
+next Transaction before its record is written: it is guarded from the moment that it is given to a replay method.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import broker
 from broker.base.facts import slots
 
 ROOMS = ("broker.cluster.", "broker.coordinator.", "broker.partitions.")
-WRITERS = ("replay", "_replay", "rebalance", "_rebalance")
+WRITERS = ("replay", "_replay", "rebalance", "_rebalance", "settle")
+DRAFTED = {"Transaction"}  # made by a rule, then given to replay
 
 
 def state_classes() -> list[type]:
@@ -38,11 +41,13 @@ class _Depth:
     def __init__(self) -> None:
         self.now = 0
         self.refused: list[str] = []
+        self.held: dict[int, Any] = {}  # what was given to a replay method, by its id; kept, so that no id comes again
 
     def counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def run(*args: Any, **named: Any) -> Any:
             self.now += 1
+            self.held.update((id(each), each) for each in args[1:] if type(each).__name__ in DRAFTED)
             try:
                 return method(*args, **named)
             finally:
@@ -75,9 +80,11 @@ def guarded() -> Iterator[None]:
 
 def _refusing(kind: type, depth: _Depth) -> Callable[[Any, str, Any], None]:
     hard = frozenset(name for name in slots(kind) if name not in kind.VOLATILE)  # type: ignore[attr-defined]  # it has
+    drafted = kind.__name__ in DRAFTED
 
     def set_slot(self: Any, name: str, value: Any) -> None:
-        if not depth.now and name in hard and hasattr(self, name) and getattr(self, name) is not value:
+        guards = not depth.now and name in hard and (not drafted or id(self) in depth.held)
+        if guards and hasattr(self, name) and getattr(self, name) is not value:
             depth.refused.append(f"{kind.__name__}.{name} is set outside of replay, to {value!r}")
             raise AssertionError(depth.refused[-1])
         object.__setattr__(self, name, value)

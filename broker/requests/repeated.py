@@ -253,7 +253,7 @@ class HotRequest:
         return self._without_template(kept, reply, held, correlation_id)
 
     def _without_template(self, kept: Kept, reply: Any, held: Held, correlation_id: int) -> bytes:
-        """A reply that is written anew, or a request that waits."""
+        """A reply that is written again, or a request that waits."""
         whole = None if reply is LATER else self.write_reply(kept, reply, correlation_id)
         if isinstance(whole, bytes):
             return whole

@@ -14,6 +14,8 @@ from test_shortcuts import Habit, ask, event
 from work.scripts import SCRIPTS
 
 from broker.coordinator.groups.classic.group import ClassicGroup
+from broker.coordinator.transactions.machine import TransactionMachine
+from broker.coordinator.transactions.transaction import Transaction
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
@@ -55,3 +57,18 @@ def test_write_of_a_handler_is_refused(slot: str) -> None:
 def test_every_class_of_state_is_guarded() -> None:
     names = {kind.__name__ for kind in state_classes()}
     assert {"ClassicGroup", "ConsumerGroup", "ShareGroup", "StreamsGroup", "Transaction", "Topic", "Producers"} <= names
+
+
+def test_transaction_is_guarded_once_it_is_replayed() -> None:
+    broker = World("memory").broker
+    machine = TransactionMachine(0, broker.config, broker.transactions)
+    made = Transaction("t", 7, 1000)
+    with pytest.raises(AssertionError, match=r"Transaction\.producer_epoch is set outside of replay"), guarded():
+        _fill_replay_and_change(made, machine)
+    assert made.producer_epoch == 1
+
+
+def _fill_replay_and_change(made: Transaction, machine: TransactionMachine) -> None:
+    made.producer_epoch = 1
+    machine.replay_transaction(made)
+    made.producer_epoch = 2

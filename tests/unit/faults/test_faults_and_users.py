@@ -39,8 +39,10 @@ def test_shortcuts_are_back_when_neither_faults_nor_quotas_are_left(first, ends_
     world = World("memory")
     client = Client(world)
     clients = world.broker.clients
+    make_topic(client)
+    code_of(client)
     shortcuts = clients.shortcuts
-    assert shortcuts
+    assert shortcuts, "the first request is kept"
     rules = {"fault": "inject_error", "error": "NOT_LEADER_OR_FOLLOWER", "name": "f", "client_id": "another"}
     begin = {
         "fault": lambda: world.broker.faults.add(rules),
