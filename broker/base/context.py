@@ -26,6 +26,7 @@ class Context:
         "local_host",
         "node_id",
         "now_ms",
+        "prepared",
         "rng",
         "token",
     )
@@ -55,3 +56,4 @@ class Context:
         self.local_host = ""  # the broker's address that the client connected to
         self.connection: Any = None
         self.access: Any = None  # what the client may do; None: there is no authorizer
+        self.prepared: Any = None  # for repeats of a kept request; it names the Ask, so it is not there

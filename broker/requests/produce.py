@@ -98,9 +98,10 @@ class Produce(HotRequest):
                  NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, those of Partition.decide.
         Source:  Kafka's KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
         """
-        accepted = ask.accepted
-        if accepted is None:
+        prepared = ctx.prepared
+        if prepared is None:
             return self._decide_all(ask, ctx)
+        accepted, pass_gate = prepared
         # one more batch for a partition whose topic, leader and acks were found right
         batch, partition, served = ask.batch, ask.partition, NOT_SERVED
         try:
@@ -120,7 +121,7 @@ class Produce(HotRequest):
                     elif self.turn.fsync:
                         served = NOT_SERVED
                     else:
-                        served.writes, served.then = (), ask.gate
+                        served.writes, served.then = (), pass_gate
         finally:
             if served is NOT_SERVED:
                 batch.let_go()
@@ -134,8 +135,8 @@ class Produce(HotRequest):
         """The next batches go the same way."""
         ask: Ask = kept.ask
         ask.keep()
-        ask.gate = partial(self._pass_gate_again, ask, kept.ctx)
-        ask.accepted = decision
+        adds = kept.ctx.api_version >= PRODUCE_ADDS_SINCE
+        kept.ctx.prepared = decision, partial(self._pass_gate_again, ask, adds)
         decision.writes, decision.reads = ask.writes, (ask.partition.flush_state,)
 
     def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:
@@ -259,14 +260,14 @@ class Produce(HotRequest):
 
     # -- the gate
 
-    def _pass_gate_again(self, ask: Ask, ctx: Context) -> None:
+    def _pass_gate_again(self, ask: Ask, adds: bool) -> None:
         """The first batch of a transaction, of a repeated request. Errors: KafkaError: it may not pass."""
-        batch, transactions, adds = ask.batch, self._view.transactions, ctx.api_version >= PRODUCE_ADDS_SINCE
+        batch, transactions, now_ms = ask.batch, self._view.transactions, self.turn.now_ms
         assert ask.transactional_id is not None
         if adds or transactions.config.transaction_partition_verification_enable:
             refused = ask_gate(
                 transactions,
-                ctx.now_ms,
+                now_ms,
                 ask.transactional_id,
                 batch.producer_id,
                 batch.producer_epoch,
@@ -276,7 +277,7 @@ class Produce(HotRequest):
             )
             if refused:
                 raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE)
-        append(ask.partition, batch, ctx.now_ms, self.durability)
+        append(ask.partition, batch, now_ms, self.durability)
 
     def _pass_gate(self, ask: Ask, ctx: Context, refused: Refused) -> None:
         """Append those that may pass."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.cluster.followers import NO_CEILING
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.coordinator.transactions.transaction import Partitions as TransactionPartitions
     from broker.partitions.partition import Partition
-    from broker.turn.decision import Decision
 
 TOPIC_IDS_SINCE: Final = 13
 
@@ -105,23 +104,20 @@ class Ask:
     appended    those whose batches are in the log, and the partitions.
     failed      whether something was refused.
     endpoints   of the leaders that answers name.
-    The rest is of a request that may be repeated: the Decision of the last time, the batch and its partition.
+    The rest is of a request that may be repeated: the batch and its partition.
     """
 
     batch: ClientBatch
     partition: Partition
     writes: Sequence[tuple[Partition, ClientBatch]]
     places: TransactionPartitions  # the partition, for the gate
-    gate: Callable[[], None]  # asks it, and appends
 
     __slots__ = (
-        "accepted",
         "acks",
         "appended",
         "batch",
         "endpoints",
         "failed",
-        "gate",
         "gated",
         "is_transactional",
         "judged",
@@ -148,7 +144,6 @@ class Ask:
         self.appended: list[tuple[Partition, Entry]] = []
         self.failed = False
         self.endpoints: dict[int, tuple[str, int]] = {}
-        self.accepted: Decision | None = None
         self.is_transactional = self.transactional_id is not None
 
     def check_first_batches(self) -> None:

@@ -41,7 +41,7 @@ def test_that_is_next(kafka_broker):
 
 CONFTEST = """
 import os, signal
-from momus.process import Broker
+from momus.kit.process import Broker
 
 start = Broker.start
 
