@@ -3,8 +3,9 @@
 By class: a class that names its VOLATILE slots has state, and each of its other slots is hard. While the guard is on,
 such a slot of a made object can be set only while a method of a state class runs whose name begins with `replay` (of
 classic groups, whose state follows its members before the record is written, with `rebalance` too; of producers with
-`settle`: a replayed marker ends its transaction for readers once it is durable). A rule fills in the
-next Transaction before its record is written: it is guarded from the moment that it is given to a replay method.
+`settle`, as a replayed marker ends its transaction for readers once it is durable, and `recall`, which takes over what
+a failed write has thrown away). A rule fills in the next Transaction before its record is written: it is guarded from
+the moment that it is given to a replay method.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import broker
 from broker.base.facts import slots
 
 ROOMS = ("broker.cluster.", "broker.coordinator.", "broker.partitions.")
-WRITERS = ("replay", "_replay", "rebalance", "_rebalance", "settle")
+WRITERS = ("replay", "_replay", "rebalance", "_rebalance", "settle", "recall")
 DRAFTED = {"Transaction"}  # made by a rule, then given to replay
 
 

@@ -270,7 +270,7 @@ class Partition:
             producers.settle(self.high_watermark)
             self._plain = False
             if self._producers_before is not None:
-                producers.replay_lost(self._producers_before)
+                producers.recall(self._producers_before)
                 self._producers_before = None
             if self.flush_state.owner is not self:
                 self._followed_offset = self.log.flushed_offset

@@ -358,7 +358,7 @@ class Producers:
         for producer_id, producer_epoch, base_sequence in revert(self.table, undo, end_offset):
             self.refused(producer_id, producer_epoch, base_sequence)
 
-    def replay_lost(self, before: Producers) -> None:
+    def recall(self, before: Producers) -> None:
         """Take over from the state before a failed write, which was reverted, what the log does not hold.
 
         That is the table (retention may have removed the batches that a row comes from), the batches before the last

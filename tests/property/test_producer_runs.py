@@ -199,7 +199,7 @@ class RunMachine(RuleBasedStateMachine):
         self.producers = self.loaded(
             self.image[1] if self.image else None, self.image[0] if self.image else 0, self.durable
         )
-        self.producers.replay_lost(before)
+        self.producers.recall(before)
         self.producers.undo = []
         self.log = [event for event in self.log if event.offset < self.durable]
         self.end = self.durable

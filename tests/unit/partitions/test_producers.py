@@ -235,7 +235,7 @@ def test_producer_that_lost_all_its_batches_begins_with_the_first_of_them() -> N
     before.replay(PID, 0, 4, 5, 100, 101, 1)
     before.replay(PID, 0, 6, 6, 102, 102, 1)
     before.revert(100)
-    after.replay_lost(before)
+    after.recall(before)
     assert outcome(after, 6, 6) == OUT_OF_ORDER
     assert outcome(after, 4, 5) == APPEND
 
@@ -248,7 +248,7 @@ def test_what_is_durable_is_not_undone() -> None:
     forget_below(before.undo, 107)
     assert [change[0] for change in before.undo] == [107, 108]
     before.revert(107)
-    after.replay_lost(before)
+    after.recall(before)
     assert after.batches(PID) == [(6, 6, 106, 106, 1)]
     assert after.table[PID].written == 7
 
