@@ -116,7 +116,7 @@ class _Adding(HotRequest):
                  CONCURRENT_TRANSACTIONS; only verified: TRANSACTION_ABORTABLE for those that are not in it.
         Source:  Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
         """
-        accepted, transactions, is_refused = ask.accepted, self.view.transactions, False
+        accepted, is_refused = ask.accepted, False
         writes: list[tuple[Any, NextState]] = []
         latest: dict[str, Transaction] = {}  # a request may name a transaction twice
         for part in ask.parts:
@@ -127,7 +127,7 @@ class _Adding(HotRequest):
                     if codes:
                         part.codes, is_refused = codes, True
                         continue
-                    shard = part.shard = find_shard(transactions, ctx, name)
+                    shard = part.shard = find_shard(self.view.transactions, ctx, name)
                 transaction = latest.get(name) or shard.machine.transactions.get(name)
                 if part.verifies:
                     missing = verify_partitions(transaction, part.producer_id, part.producer_epoch, part.partitions)
@@ -145,7 +145,7 @@ class _Adding(HotRequest):
             if made is not None:
                 latest[name] = made
                 if part.step is None:
-                    part.step = transactions.next_state(made)
+                    part.step = self.view.transactions.next_state(made)
                 part.step.transaction = made
                 writes.append((shard, part.step))
         if accepted is None:

@@ -37,12 +37,25 @@ class View(Protocol):
 class Ask:
     """What one EndTxn asks. A repeat uses the decisions that `prepare` makes, and the transaction's record, again."""
 
-    __slots__ = ("begun", "commit", "done", "producer_epoch", "producer_id", "shard", "step", "transactional_id")
+    __slots__ = (
+        "begun",
+        "commit",
+        "done",
+        "end",
+        "producer_epoch",
+        "producer_id",
+        "shard",
+        "step",
+        "transactional_id",
+        "transactions",
+    )
     shard: Shard  # of the transaction, set when it is known
     step: NextState  # Prepare*; set by `prepare`
     done: Decision  # that follows
+    transactions: TransactionCoordinator
 
-    def __init__(self, request: EndTxnRequest) -> None:
+    def __init__(self, request: EndTxnRequest, version: int) -> None:
+        self.end = end_transaction if version < EPOCH_RISES_SINCE else end_transaction_v2
         self.transactional_id = request.transactional_id
         self.producer_id = request.producer_id
         self.producer_epoch = request.producer_epoch
@@ -69,27 +82,31 @@ class EndTxn(HotRequest):
         """
         if ask.begun is None:
             return self._view.transactions.with_new_id(ask.shard, lambda new_id: self._end(ask, ctx, new_id))
+        shard, step = ask.shard, ask.step
+        transaction: Transaction | None = shard.machine.transactions.get(ask.transactional_id)
         try:
-            made = self._next(ask, ctx, None)
+            made = ask.end(transaction, ask.producer_id, ask.producer_epoch, commit=ask.commit, now_ms=ctx.now_ms)
         except NeedsProducerIdError:
             return Decision()
         if made is None:
             return Decision()
-        ask.step.transaction, ask.step.groups = made, self._view.transactions.groups_in(ask.shard, made)
+        step.transaction, step.groups = made, ask.transactions.groups_in(shard, made)
         return ask.begun
-
-    def _next(self, ask: Ask, ctx: Context, new_id: int | None) -> Transaction | None:
-        transaction: Transaction | None = ask.shard.machine.transactions.get(ask.transactional_id)
-        producer_id, epoch, commit, now_ms = ask.producer_id, ask.producer_epoch, ask.commit, self.turn.now_ms
-        if ctx.api_version < EPOCH_RISES_SINCE:
-            return end_transaction(transaction, producer_id, epoch, commit=commit, now_ms=now_ms)
-        return end_transaction_v2(transaction, producer_id, epoch, commit=commit, now_ms=now_ms, new_producer_id=new_id)
 
     def _end(self, ask: Ask, ctx: Context, new_id: int | None) -> Decision:
         shard, transactions = ask.shard, self._view.transactions
-        made = self._next(ask, ctx, new_id)
+        transaction: Transaction | None = shard.machine.transactions.get(ask.transactional_id)
+        made = ask.end(
+            transaction,
+            ask.producer_id,
+            ask.producer_epoch,
+            commit=ask.commit,
+            now_ms=self.turn.now_ms,
+            new_producer_id=new_id,
+        )
         if made is None:  # it has already ended like this
-            return Decision(shard.machine.transactions[ask.transactional_id], shard=shard)
+            assert transaction is not None
+            return Decision(transaction, shard=shard)
 
         def follow(durable: bool) -> Decision:
             done = transactions.send_markers(shard, made, durable, ctx.token)
@@ -99,7 +116,7 @@ class EndTxn(HotRequest):
 
     def message(self, ctx: Context, request: EndTxnRequest) -> Decision:
         """See HotRequest."""
-        ask = Ask(request)
+        ask = Ask(request, ctx.api_version)
         ask.shard = find_shard(self._view.transactions, ctx, ask.transactional_id)
         return self.answered(self.decide(ask, ctx), _response)
 
@@ -107,6 +124,7 @@ class EndTxn(HotRequest):
         """See HotRequest."""
         ask, ctx, transactions = kept.ask, kept.ctx, self._view.transactions
         shard: Shard = ask.shard
+        ask.transactions = transactions
 
         def follow(durable: bool) -> Decision:
             done: Decision = ask.done

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.turn.decision import LATER, NO_REPLY
+from broker.turn.decision import LATER, NO_REPLY, Decision
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.turn.decision import Decision, Token, Write
+    from broker.turn.decision import Token, Write
     from broker.turn.durability import Durability, FlushState, Held
     from broker.turn.turn import Turn
+
+WAITS: Final = Decision(LATER)  # for a sync, after which the rest of a decision is carried out
 
 logger = logging.getLogger("momus.executor")
 
@@ -87,13 +89,13 @@ class Executor:
         Errors:     that of `before_write`: too few replicas of a log are in sync; nothing of `writes` was written.
                     StorageError: a log cannot be written; its owner was reloaded.
         """
+        while decision.follow is not None:
+            decision = self._take_step(decision, held, now_ms, is_clients, token)
         durability, shard, writes = self._durability, decision.shard, decision.writes
         if decision.records:
             self._append_records(decision, now_ms, is_clients)
         for target, _ in writes if is_clients and not decision.apart else ():
             target.before_write()
-        if decision.follow is not None:
-            return self._carry_out_in_steps(decision, now_ms, held, is_clients, token)
         for target, write in writes:
             try:
                 append(target, write, now_ms, durability)
@@ -127,14 +129,16 @@ class Executor:
             self._carry_out_short(decision, now_ms)
         decision.shard.append(decision.records, now_ms)
 
-    def _carry_out_in_steps(
-        self, decision: Decision, now_ms: int, held: Held | None, is_clients: bool, token: Token
-    ) -> Any:
-        """Write, and carry out what follows: at once where a write is durable at once, otherwise after a sync."""
-        durability, until, follow = self._durability, decision.until, decision.follow
+    def _take_step(
+        self, decision: Decision, held: Held | None, now_ms: int, is_clients: bool, token: Token
+    ) -> Decision:
+        """Write. Returns what follows; WAITS: it follows after a sync."""
+        durability, until, follow, writes = self._durability, decision.until, decision.follow, decision.writes
         assert until is not None
         assert follow is not None
-        for target, write in decision.writes:
+        for target, _ in writes if is_clients else ():
+            target.before_write()
+        for target, write in writes:
             append(target, write, now_ms, durability if durability.fsync else None)
         if until.durable_offset >= until.log.end_offset:
             following = follow(True)
@@ -145,9 +149,9 @@ class Executor:
             if decision.shard is not None and token is not None:
                 decision.shard.parked.add(token)
             until.then(lambda durable: self._later(decision, token, is_clients, durable))
-            return LATER
+            return WAITS
         decision.repeats = following.repeats
-        return self.carry_out(following, now_ms, held, is_clients=is_clients, token=token)
+        return following
 
     def _later(self, decision: Decision, token: Token, is_clients: bool, durable: bool) -> None:
         """What was to be durable is, or was thrown away: carry out what follows, and answer the request."""

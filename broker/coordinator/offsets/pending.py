@@ -64,14 +64,14 @@ class PendingOffsets:
 
     def groups(self, producer_id: int) -> list[tuple[str, dict[str, bytes], dict[str, list[int]]]]:
         """Each group with pending offsets of a producer: its id, who sent them, and topic -> partitions."""
-        found: dict[str, dict[str, list[int]]] = {}
-        for (group_id, topic), partitions in self._places.get(producer_id, NOTHING).items():
-            topics = found.get(group_id)
-            if topics is None:
-                found[group_id] = topics = {}
-            topics[topic] = sorted(partitions)
         senders = self._senders.get(producer_id, NOTHING)
-        return [(group_id, senders.get(group_id, NOTHING), topics) for group_id, topics in found.items()]
+        found: dict[str, tuple[str, dict[str, bytes], dict[str, list[int]]]] = {}
+        for (group_id, topic), partitions in self._places.get(producer_id, NOTHING).items():
+            if group_id in found:
+                found[group_id][2][topic] = sorted(partitions)
+            else:
+                found[group_id] = group_id, senders.get(group_id, NOTHING), {topic: sorted(partitions)}
+        return list(found.values())
 
     def replay_marker(self, producer_id: int, *, commit: bool) -> None:
         """Replay a marker: all pending offsets of the producer are committed, or dropped."""

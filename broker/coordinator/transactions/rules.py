@@ -146,9 +146,15 @@ def verify_partitions(
 
 
 def end_transaction(
-    transaction: Transaction | None, producer_id: int, producer_epoch: int, *, commit: bool, now_ms: int
+    transaction: Transaction | None,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    now_ms: int,
+    new_producer_id: int | None = None,
 ) -> Transaction | None:
-    """EndTxn of versions 0 to 4: the epoch stays.
+    """EndTxn of versions 0 to 4: the epoch stays, and no new producer id is needed.
 
     | state          | commit                   | abort                    |
     |----------------|--------------------------|--------------------------|

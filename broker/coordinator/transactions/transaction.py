@@ -257,7 +257,36 @@ class Transaction:
         """The batch of its record and those of groups (id, key, value), as protocol.record_batch would build it."""
         count = 1 + len(groups)
         if version and self.previous_producer_id != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
-            body = self._usual_body(count, now_ms)
+            # the usual record, with a layout that is made once
+            named, wire, client = self._named, self._wire, self.client_version
+            if wire is None:
+                wire = self.wire
+            layout = layouts.get((len(named), len(wire), client)) or new_layout(len(named), len(wire), client)
+            pack, record_size, value_size, tags_head, tags_end = layout
+            body = pack(
+                0,
+                count - 1,
+                now_ms,
+                now_ms,
+                -1,
+                -1,
+                -1,
+                count,
+                record_size,
+                named,
+                value_size,
+                1,
+                self.producer_id,
+                self.producer_epoch,
+                self.timeout_ms,
+                self.state,
+                wire,
+                self.updated_ms,
+                self.start_ms,
+                tags_head,
+                self.previous_producer_id,
+                tags_end,
+            )
         else:
             value = self.encode(version)
             record = self._named + varint(len(value)) + value + b"\0"
@@ -266,38 +295,6 @@ class Transaction:
             body += group_head(delta, key, len(value)) + value + b"\0"
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
         return head + body
-
-    def _usual_body(self, count: int, now_ms: int) -> bytes:
-        """The usual record, the first one of a batch, behind the batch's header; with a layout that is made once."""
-        wire, client, named = self._wire, self.client_version, self._named
-        if wire is None:
-            wire = self.wire
-        layout = layouts.get((len(named), len(wire), client)) or new_layout(len(named), len(wire), client)
-        pack, record_size, value_size, tags_head, tags_end = layout
-        return pack(
-            0,
-            count - 1,
-            now_ms,
-            now_ms,
-            -1,
-            -1,
-            -1,
-            count,
-            record_size,
-            named,
-            value_size,
-            1,
-            self.producer_id,
-            self.producer_epoch,
-            self.timeout_ms,
-            self.state,
-            wire,
-            self.updated_ms,
-            self.start_ms,
-            tags_head,
-            self.previous_producer_id,
-            tags_end,
-        )
 
     def _message(self) -> TransactionLogValue:
         return TransactionLogValue(
