@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels work-counts test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels samples release work-counts test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -123,6 +123,14 @@ compiled: $(VENV)/.dev
 wheels: $(VENV)/.wheels
 	$(BIN)/python tools/wheels.py $(ARGS)
 
+# What this version writes to disk, in tests/e2e/samples/VERSION: before a release, which the next version must open.
+samples: $(VENV)/.dev
+	PYTHONPATH=tests/e2e/samples $(BIN)/python tests/e2e/samples/make_samples.py
+
+# All that a release publishes, in dist/release/VERSION: wheels, image, kits, list of parts, licences, checksums. Publishes nothing.
+release: $(VENV)/.release
+	$(BIN)/python tools/release.py $(ARGS)
+
 # The suites of examples/ as another project's: from the built wheel, in a clean environment.
 test-examples: $(VENV)/.dev
 	$(BIN)/python tools/run_examples.py
@@ -209,6 +217,10 @@ $(VENV)/.image-dev: pyproject.toml | $(VENV)/.dev
 
 $(VENV)/.wheels: pyproject.toml | $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[wheels]'
+	@touch $@
+
+$(VENV)/.release: pyproject.toml | $(VENV)/.dev $(VENV)/.wheels
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[release]'
 	@touch $@
 
 $(VENV)/.mutants: pyproject.toml | $(VENV)/.dev
