@@ -22,7 +22,8 @@ PROJECT = {
     "check.py": """
 import socket, sys
 import broker, protocol.mine, storage.mine
-from momus import Broker, process
+from momus import Broker
+from momus.kit import process
 assert not process.__file__.startswith(sys.argv[1]), process.__file__
 with Broker(log_level="info") as kafka:
     host, port = kafka.bootstrap_servers.split(":")
