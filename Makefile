@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels samples release work-counts test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -106,7 +106,7 @@ test-spark-cluster: $(VENV)/.spark-dev
 pipeline-demo: $(VENV)/.spark
 	$(BIN)/python -m pipeline.demo $(ARGS)
 
-# README's table: the wheel that a user gets, compiled for this Python, in an environment of its own, beside pure Python and the peers;
+# The table of docs/figures.md: the wheel that a user gets, compiled for this Python, in an environment of its own, beside pure Python and the peers;
 # needs a C compiler, go, java and mvn. Without the wheel: .venv/bin/python -m benchmarks
 bench: $(VENV)/.wheels
 	rm -rf build/installed build/installed-wheels
@@ -122,6 +122,10 @@ compiled: $(VENV)/.dev
 # The wheels that a user gets, in dist: one compiled for each interpreter here, and the pure one; needs a C compiler.
 wheels: $(VENV)/.wheels
 	$(BIN)/python tools/wheels.py $(ARGS)
+
+# The documents as a site with search and an API reference, in build/site; a warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/docs_site.py
 
 # What this version writes to disk, in tests/e2e/samples/VERSION: before a release, which the next version must open.
 samples: $(VENV)/.dev
@@ -221,6 +225,10 @@ $(VENV)/.wheels: pyproject.toml | $(VENV)/.dev
 
 $(VENV)/.release: pyproject.toml | $(VENV)/.dev $(VENV)/.wheels
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[release]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[docs]'
 	@touch $@
 
 $(VENV)/.mutants: pyproject.toml | $(VENV)/.dev

@@ -1,1 +1,1 @@
-"""Loads, peers and comparisons: every figure in the README can be made again from here."""
+"""Loads, peers and comparisons: every figure in docs/figures.md can be made again from here."""

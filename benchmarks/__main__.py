@@ -1,4 +1,4 @@
-"""Makes README's table of figures: `python -m benchmarks [--momus FILE] [--peer NAME ...] [--only NAME ...]`.
+"""Makes the table of docs/figures.md: `python -m benchmarks [--momus FILE] [--peer NAME ...] [--only NAME ...]`.
 
 The first column is this checkout, or with `--momus` the command `momus` of an environment into which a wheel was
 installed (`make bench`). Then the peer `pure` is this checkout; it makes no row bold.

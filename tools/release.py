@@ -39,7 +39,7 @@ IMAGE_EXTRAS = "security,otel"
 DEPLOY = "org.apache.maven.plugins:maven-deploy-plugin:3.1.2:deploy"
 PUBLISH = """# Publishing {version}
 
-Nothing here was published. From this folder, by somebody who may:
+Nothing here was published. From this folder, by a person who may:
 
 ```sh
 sha256sum -c SHA256SUMS

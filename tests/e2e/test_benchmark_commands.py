@@ -1,4 +1,4 @@
-"""The benchmarks that README names run to their end and print figures, with as little load as they take.
+"""The benchmarks that docs/figures.md names run to their end and print figures, with as little load as they take.
 
 Those of the pipeline need Spark's packages: tests/pipeline/source/test_decode_benchmark.py.
 """

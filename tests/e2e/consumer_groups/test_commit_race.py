@@ -64,6 +64,6 @@ def test_owner_is_refused_now_and_then_by_equality_of_epochs(record_property):
     assert refused > 0
 
 
-if __name__ == "__main__":  # the figures of the README
+if __name__ == "__main__":  # the figures of docs/correctness.md
     for which in ("assignment-epoch", "strict"):
         print(which, race(which, 30.0))  # noqa: T201 - the same

@@ -1,4 +1,4 @@
-"""README's table of figures: each ratio is that of the medians beside it, and what is behind is bold."""
+"""The table of docs/figures.md: each ratio is that of the medians beside it, and what is behind is bold."""
 
 from __future__ import annotations
 
