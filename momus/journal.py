@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from momus.kit.visible import visible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -258,7 +260,7 @@ def one_line(entry: dict[str, Any]) -> str:
     ]
     words += entry["errors"]
     words += [f"({entry[key]})" for key in ("fault", "why") if key in entry]
-    return "  ".join(words)
+    return visible("  ".join(words))
 
 
 NAMED = {

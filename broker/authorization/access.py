@@ -10,6 +10,7 @@ from broker.authorization.authorizer import OPERATIONS
 from broker.cluster.acls import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, TRANSACTIONAL_ID, Acl
 from protocol.api import api_label
 from protocol.errors import ErrorCode, KafkaError
+from protocol.shown import shown
 
 if TYPE_CHECKING:
     from broker.authorization.authorizer import Authorizer
@@ -107,7 +108,7 @@ class Access:
     def _tell(self, operation: int, resource_type: int, name: str, count: int, rule: Acl | str) -> None:
         text = (
             f"Principal = {self.principal} is Denied operation = {OPERATION_NAMES[operation]} from host = {self._host}"
-            f" on resource = {RESOURCE_NAMES[resource_type]}:LITERAL:{name:.249} for request ="
+            f" on resource = {RESOURCE_NAMES[resource_type]}:LITERAL:{shown(name[:249])} for request ="
             f" {api_label(self._ctx.api_key)} with resourceRefCount = {count} based on rule {_rule(rule)}"
         )
         logger.info("%s", text)

@@ -35,13 +35,21 @@ if TYPE_CHECKING:
 
 CONTROL: Final = ".momus-control"  # where the process is controlled: written by shell/control/place.py
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
+METADATA: Final = "/__cluster_metadata-"
 RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
 DISCARDED: Final = ".discarded."  # begins the name of a folder with what a reset has put aside: see is_discarded
 STAYING: Final = {CLUSTERS, CONTROL, RECORDINGS, SECURITY, SNAPSHOTS}
+
 _LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
+
+
+def is_private(path: str) -> bool:
+    """Whether a file may hold what passwords are checked with: users are records of the metadata, and the requests that
+    make users are in recordings."""
+    return METADATA in path or f"/{RECORDINGS}/" in path
 
 
 def is_discarded(name: str) -> bool:

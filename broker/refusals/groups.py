@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.groups.common.assignment_epoch_checks import NOT_ASSIGNED, REVOCATION_EPOCH, STRICT
 from broker.coordinator.runtime import READY
+from protocol.shown import shown
 
 if TYPE_CHECKING:
     from broker.coordinator.group_shards import GroupShards
@@ -25,7 +26,7 @@ def explain_commit(groups: GroupShards, request: Any) -> str:
     if group.group_type == "classic" or member is None or member.uses_classic_protocol:
         return _membership(group, request.member_id, request.group_instance_id, epoch)
     current = member.current
-    text = f"member {request.member_id} sent epoch {epoch}, its epoch is {current.member_epoch}"
+    text = f"member {shown(request.member_id)} sent epoch {epoch}, its epoch is {current.member_epoch}"
     fencing = machine.group_value(request.group_id, "commit.fencing")
     if epoch < current.member_epoch and fencing not in (STRICT, REVOCATION_EPOCH):
         text += _assigned_later(machine, group, current, request, epoch)
@@ -69,26 +70,27 @@ def explain_member(groups: GroupShards, request: Any) -> str:
 
 
 def _membership(group: Any, member_id: str, instance_id: str | None, epoch: int) -> str:
-    sender = f"member {member_id}" if member_id else "a request without a member id"
+    sender = f"member {shown(member_id)}" if member_id else "a request without a member id"
     owner = getattr(group, "static_members", {}).get(instance_id)  # streams groups have none
     owner = getattr(owner, "member_id", owner)
     if owner is not None and owner != member_id:
-        return f"{sender} came as instance {instance_id}, which is member {owner} now"
+        return f"{sender} came as instance {shown(instance_id or '')}, which is member {shown(owner)} now"
     member = group.members.get(member_id)
     if member is None:
-        return f"{sender} is not in group {group.group_id}, which is {group.state.value} with {_count(group)}"
+        return f"{sender} is not in group {shown(group.group_id)}, which is {group.state.value} with {_count(group)}"
     if group.group_type == "classic":
         known, what = group.generation_id, "generation"
     else:
         known, what = member.current.member_epoch, "epoch"
+    where = f"group {shown(group.group_id)}, which is {group.state.value}"
     if epoch != known:
-        return f"{sender} sent {what} {epoch}; it is {known} in group {group.group_id}, which is {group.state.value}"
-    return f"{sender} is of {what} {known} of group {group.group_id}, which is {group.state.value}"
+        return f"{sender} sent {what} {epoch}; it is {known} in {where}"
+    return f"{sender} is of {what} {known} of {where}"
 
 
 def _no_group(group_id: str, member_id: str, epoch: int) -> str:
-    sender = f"member {member_id}" if member_id else "a request without a member id"
-    return f"{sender} sent epoch {epoch}, and group {group_id} has no members"
+    sender = f"member {shown(member_id)}" if member_id else "a request without a member id"
+    return f"{sender} sent epoch {epoch}, and group {shown(group_id)} has no members"
 
 
 def _count(group: Any) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from broker.base.placement import shard_index
 from broker.coordinator.runtime import READY
 from broker.coordinator.transactions.transaction import STATE_NAMES
+from protocol.shown import shown
 
 if TYPE_CHECKING:
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
@@ -21,9 +22,9 @@ def explain_producer(transactions: TransactionCoordinator, request: Any) -> str:
     machine: Any = shard.machine
     known = machine.transactions.get(name) if shard.state is READY else None
     if known is None:
-        return f"transactional id {name} is not known: no producer has begun with it, or it has expired"
+        return f"transactional id {shown(name)} is not known: no producer has begun with it, or it has expired"
     sent = "" if sent_id < 0 else f"the producer sent id {sent_id}, epoch {sent_epoch}; "
-    now = f"transactional id {name} is {STATE_NAMES[known.state]}, with producer id {known.producer_id}"
+    now = f"transactional id {shown(name)} is {STATE_NAMES[known.state]}, with producer id {known.producer_id}"
     return f"{sent}{now}, epoch {known.producer_epoch}"
 
 

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker.security.listener_settings import SCRAM
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 DIGESTS: Final = {1: "sha256", 2: "sha512"}  # by the number of a SCRAM mechanism in Kafka's records
 ITERATIONS: Final = 4096  # of new credentials, and of made-up ones
+LONGEST_SALT: Final = 1024  # bytes, of made-up credentials
+_SALT_KINDS: Final = (b"0123456789abcdef", b"0123456789abcdefghijklmnopqrstuvwxyz", bytes(range(0x21, 0x7F)))
 LONGEST: Final = 4096  # characters of a client's first message
 # A client's first message. Source: Kafka's ScramMessages, which takes ASCII alone.
 _NAME: Final = r"(?:[\x01-\x2B\x2D-\x3C\x3E-\x7F]|=2C|=3D)+"
@@ -66,6 +68,7 @@ class Users:
     passwords   of the login module, by user.
     records     (user, number of a SCRAM mechanism) -> credential, or None.
     tokens      (id of a delegation token, number) -> (credential, its owner, when it expires), or None.
+    examples    number of a SCRAM mechanism -> the salts and iterations of users who exist.
     secret      from which credentials are made up for users who do not exist.
     """
 
@@ -75,17 +78,23 @@ class Users:
         records: Callable[[str, int], ScramKeys | None],
         secret: bytes,
         tokens: Callable[[str, int], tuple[ScramKeys, str, int] | None] = lambda user, mechanism: None,
+        examples: Callable[[int], Sequence[tuple[bytes, int]]] = lambda mechanism: (),
     ) -> None:
         self.passwords = passwords
         self.records = records
         self.tokens = tokens
+        self.examples = examples
         self._secret = secret
 
     def made_up(self, user: str, mechanism: int) -> ScramKeys:
-        """Credentials that no password matches."""
-        salt = hmac.digest(self._secret, user.encode(), "sha256")
+        """Credentials that no password matches, whose salt and iterations look like those of a user who exists."""
+        seed = self._secret + user.encode()
+        known = self.examples(mechanism) or ((bytes(16), ITERATIONS),)
+        # the same one for this name, as long as that user is there
+        like, iterations = min(known, key=lambda each: hashlib.blake2b(seed + each[0]).digest())
         size = hashlib.new(DIGESTS[mechanism]).digest_size
-        return ScramKeys(salt, bytes(size), bytes(size), ITERATIONS)
+        stream = hashlib.shake_256(seed).digest(LONGEST_SALT)
+        return ScramKeys(_salt_like(like, stream), bytes(size), bytes(size), iterations)
 
     def has_password(self, user: str, password: str) -> bool:
         """Whether this is the user's password."""
@@ -96,6 +105,13 @@ class Users:
         number = 1 if len(record.stored_key) == 32 else 2
         keys = scram_keys(password, number, record.salt, record.iterations)
         return hmac.compare_digest(keys.stored_key, record.stored_key) or is_right
+
+
+def _salt_like(salt: bytes, stream: bytes) -> bytes:
+    """Bytes from a stream, as many as a salt has and of its kind: tools write salts in letters and digits."""
+    kind = next((each for each in _SALT_KINDS if set(salt) <= set(each)), None)
+    drawn = stream[: len(salt)]
+    return drawn if kind is None else bytes(kind[each % len(kind)] for each in drawn)
 
 
 def scram_keys(password: str, mechanism: int, salt: bytes, iterations: int = ITERATIONS) -> ScramKeys:
@@ -181,6 +197,7 @@ class Scram:
 
     def _find(self, user: str, *, by_token: bool) -> None:
         self._user, self._by_token = user, by_token
+        made_up = self._users.made_up(user, self._number)  # always, so that it takes as long for users who exist
         if by_token:
             if (token := self._users.tokens(user, self._number)) is not None:
                 self._keys, self._user, self._expires_ms = token
@@ -188,7 +205,7 @@ class Scram:
             self._keys = self._users.records(user, self._number)
         if self._keys is None:
             self._is_wrong = True
-            self._keys = self._users.made_up(user, self._number)
+            self._keys = made_up
 
     def _final(self, text: str) -> Step:
         """c=BINDING,r=NONCE,p=PROOF: Kafka does not count extensions to what is signed, so no client sends any."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.config_values import ConfigError, StartRefusedError
@@ -38,6 +39,7 @@ ENTRY: Final = "KafkaServer"  # of a file of logins
 MODULES: Final = {PLAIN: "PlainLoginModule", OAUTHBEARER: "OAuthBearerLoginModule"}
 JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 CLOSING_DELAY_S: Final = 0.05
+MOST_SALTS: Final = 100  # that made-up ones are modelled on
 OPENING_LIMIT_MS: Final = 30_000  # a client has so long, by the machine's clock, to authenticate
 
 
@@ -215,7 +217,7 @@ class Security:
             if name == OAUTHBEARER:
                 begin = partial(OAuthBearer, self._tokens(settings, options))
             else:
-                users = Users(_passwords(options), self._credential, self._secret, self._token)
+                users = Users(_passwords(options), self._credential, self._secret, self._token, self._salts)
                 begin = partial(Plain, users) if name == PLAIN else partial(Scram, users, name, self._turn.env.rng)
             found[name] = Mechanism(begin, max_reauth_ms)
         return found
@@ -236,6 +238,12 @@ class Security:
             return None
         expires_ms = min(token.expiration_timestamp, token.max_timestamp)
         return self._token_keys.find(token_id, mechanism), token.owner.partition(":")[2], expires_ms
+
+    def _salts(self, mechanism: int) -> list[tuple[bytes, int]]:
+        """Salt and iterations of each user with a credential for a mechanism, at most a hundred."""
+        metadata: ClusterMetadata = self._metadata_shard.machine
+        found = (each[mechanism] for each in metadata.clients.credentials.values() if mechanism in each)
+        return [(each.salt, each.iterations) for each in islice(found, MOST_SALTS)]
 
     def _credential(self, user: str, mechanism: int) -> ScramKeys | None:
         metadata: ClusterMetadata = self._metadata_shard.machine

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from broker.cluster.copies import is_private
 from broker.cluster.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.faults.errors import FaultError
 from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.place import remove_place, write_place
+from broker.shell.log_lines import set_up
 from broker.shell.process import Process
 from broker.shell.setting_warnings import check_known, warn_of_settings
 from storage.files.env import MAX_OPEN_FILES, SystemFiles
@@ -34,6 +36,14 @@ MOST_DESCRIPTORS = 65_536  # requested from the system
 # same time in all. A collection of all objects is rare.
 COLLECTIONS = (1_000, 5, 5_000)
 RESERVED_DESCRIPTORS = 64  # for listeners, the loop, checkpoints and late imports
+LEAST_DESCRIPTORS = 48  # with these a broker serves some clients
+FEW_CONNECTIONS = 100  # fewer are told at the start
+
+logger = logging.getLogger("momus.server")
+
+
+class FewDescriptorsError(Exception):
+    """No client could be served."""
 
 
 async def _serve(options: dict[str, Any]) -> int:
@@ -103,10 +113,25 @@ def allow_descriptors() -> int:
 
 
 def _limits() -> dict[str, Any]:
-    """The files, and how many descriptors they leave for connections."""
+    """The files, and how many descriptors they leave for connections. Errors: FewDescriptorsError."""
     descriptors = allow_descriptors()
+    if descriptors < LEAST_DESCRIPTORS:
+        raise FewDescriptorsError(
+            f"the limit of open files is {descriptors}, and a broker needs {LEAST_DESCRIPTORS} to serve clients;"
+            " `ulimit -n 1024` raises it"
+        )
     open_files = min(MAX_OPEN_FILES, descriptors // 4)
-    return {"connection_limit": descriptors - open_files - RESERVED_DESCRIPTORS, "disk": SystemFiles(open_files)}
+    connections = descriptors - open_files - min(RESERVED_DESCRIPTORS, descriptors // 2)
+    if connections < FEW_CONNECTIONS:
+        logger.warning("the limit of open files is %d: at most %d connections are served", descriptors, connections)
+    return {"connection_limit": connections, "disk": _disk(open_files)}
+
+
+def _disk(open_files: int) -> SystemFiles:
+    """The data directory's files."""
+    disk = SystemFiles(open_files)
+    disk.is_private = is_private
+    return disk
 
 
 def _loop() -> Any:
@@ -172,9 +197,7 @@ def serve(
     users          name -> password.
     typed          keys of `properties` that were written for this start: an unknown one is an error, not a warning.
     """
-    logging.basicConfig(
-        level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
-    )
+    set_up(log_level.upper(), logging.StreamHandler(sys.stderr))
     try:
         plan = ClusterPlan(
             DEFAULT_CLUSTER,
@@ -193,9 +216,9 @@ def serve(
         return 2
     plan.journal_bytes = journal_bytes
     told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
-    options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
     try:
+        options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
         return int(_loop()(_serve(options)))
-    except (OSError, DirectoryError, StorageError, ConfigError, FaultError) as error:
+    except (OSError, DirectoryError, StorageError, ConfigError, FaultError, FewDescriptorsError) as error:
         sys.stderr.write(f"momus: {error}{_whose(error, data_dir)}\n")
         return 2 if isinstance(error, (ConfigError, FaultError)) else 1

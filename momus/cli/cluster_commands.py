@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ import click
 from momus.cli.control_commands import _connect
 from momus.cli.control_place import Endpoint
 from momus.cli.control_place import endpoint as _endpoint
+from momus.cli.say import say, say_json
 from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
@@ -43,10 +43,10 @@ def _given(**words: object) -> dict[str, object]:
 
 def _show(answer: Any, as_json: bool, line: Callable[[Any], str]) -> None:
     if as_json:
-        click.echo(json.dumps(answer, indent=2))
+        say_json(answer)
         return
     for each in answer if isinstance(answer, list) else [answer]:
-        click.echo(line(each))
+        say(line(each))
 
 
 def _cluster_line(cluster: Any) -> str:

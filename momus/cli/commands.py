@@ -8,6 +8,7 @@ from typing import TypeVar
 import click
 
 from momus.cli.connect_options import client_options
+from momus.cli.say import say, say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ def topic_describe(
         _print_json(topics)
     else:
         for described in topics:
-            click.echo(f"{described['name']}  id {described['topic_id']}")
+            say(f"{described['name']}  id {described['topic_id']}")
             for key, value in described["configs"].items():
-                click.echo(f"  {key}={value}")
+                say(f"  {key}={value}")
             _table(
                 described["partitions"],
                 ("partition", "leader", "leader_epoch", "replicas", "isr", "start", "end"),
@@ -201,7 +202,7 @@ def group_describe(
     else:
         for described in groups:
             epochs = f"  epoch {described['group_epoch']}" if "group_epoch" in described else ""
-            click.echo(
+            say(
                 f"{described['group']}  {described['type']}  {described['state']}{epochs}"
                 f"  coordinator {described['coordinator']}"
             )
@@ -220,9 +221,7 @@ def _names(arguments: tuple[str, ...], options: tuple[str, ...], what: str = "to
 
 
 def _print_json(value: object) -> None:
-    import json  # 1 ms
-
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    say_json(value)
 
 
 def _show(as_json: bool, rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
@@ -239,9 +238,9 @@ def _report(as_json: bool, results: list[dict[str, object]], done: str) -> None:
     else:
         for result in results:
             if result["error"] is None:
-                click.echo(f"{done} {result['name']}")
+                say(f"{done} {result['name']}")
             else:
-                click.echo(f"{result['name']}: {result['error']}: {result['message'] or ''}".rstrip(": "), err=True)
+                say(f"{result['name']}: {result['error']}: {result['message'] or ''}".rstrip(": "), err=True)
     if any(result["error"] is not None for result in results):
         raise SystemExit(1)
 
@@ -256,7 +255,7 @@ def _table(rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
     ]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     for line in cells:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _cell(value: object) -> str:

@@ -9,6 +9,7 @@ import click
 from momus.cli.control_commands import _connect, _do
 from momus.cli.control_place import Endpoint
 from momus.cli.control_place import endpoint as _endpoint
+from momus.cli.say import say, say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ def fault_list(as_json: bool, address: Endpoint) -> None:
 
     found = Faults(_connect(address)).list()
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
         return
     for each in found:
         counts = f"met {each.pop('calls')} times, acted {each.pop('hits')}, keeps {each.pop('held')}"
         name, kind = each.pop("name"), each.pop("fault")
-        click.echo(f"{name}  {kind}  {' '.join(f'{key}={value}' for key, value in each.items())}  {counts}")
+        say(f"{name}  {kind}  {' '.join(f'{key}={value}' for key, value in each.items())}  {counts}")
 
 
 @fault.command("set")

@@ -150,6 +150,11 @@ def cli() -> None:
     help="What requests to --control must carry (Authorization: Bearer TOKEN). Needed with --control-anyone.",
 )
 @click.option(
+    "--control-token-file",
+    type=click.File(encoding="utf-8"),
+    help="A file that holds that token: `ps` shows words of the command line to every user of the machine.",
+)
+@click.option(
     "--ui", is_flag=True, help="Print a link to the page that shows the broker; without --control on a free port."
 )
 @click.option(
@@ -180,6 +185,11 @@ def cli() -> None:
     help="A user of a listener that authenticates, stored salted; repeatable.  [default with --security: client]",
 )
 @click.option(
+    "--user-file",
+    type=click.File(encoding="utf-8"),
+    help="A file of more users, NAME:PASSWORD a line, out of sight of `ps`.",
+)
+@click.option(
     "--as-version",
     metavar="RELEASE",
     help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
@@ -208,11 +218,13 @@ def serve(
     control: str | None,
     control_anyone: bool,
     control_token: str | None,
+    control_token_file: IO[str] | None,
     ui: bool,
     faults_file: IO[str] | None,
     journal_mb: int,
     security: str | None,
     user_texts: tuple[str, ...],
+    user_file: IO[str] | None,
     kafka_lines: bool,
     **keyed: str | None,
 ) -> None:
@@ -229,7 +241,9 @@ def serve(
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
-    endpoint = _endpoint(control, control_anyone, control_token, ui)
+    endpoint = _endpoint(control, control_anyone, _read_token(control_token, control_token_file), ui)
+    if user_file is not None:
+        user_texts = (*(line for line in user_file.read().splitlines() if line.strip()), *user_texts)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
     launch.use_packages()
@@ -254,6 +268,18 @@ def serve(
             typed=tuple(text.partition("=")[0].strip() for text in assignments),
         )
     )
+
+
+def _read_token(token: str | None, file: IO[str] | None) -> str | None:
+    """The token of the control endpoint. Errors: UsageError: two of them, or an empty file."""
+    if file is None:
+        return token
+    if token:
+        raise click.UsageError("give --control-token (or MOMUS_CONTROL_TOKEN) or --control-token-file, not both")
+    found = file.read().strip()
+    if not found:
+        raise click.BadParameter(f"{file.name} is empty", param_hint="--control-token-file")
+    return found
 
 
 def _read_users(texts: tuple[str, ...], security: str | None, listen: str | None) -> dict[str, str]:
@@ -315,7 +341,7 @@ def _check_open(control: str, anyone: bool, token: str | None) -> None:
     """Refuse an address that others reach unless that is wanted, and guarded by a token."""
     missing = [] if anyone else ["--control-anyone"]
     if not token:
-        missing.append("--control-token TOKEN (or MOMUS_CONTROL_TOKEN)")
+        missing.append("--control-token-file FILE (or MOMUS_CONTROL_TOKEN)")
     if missing:
         raise click.BadParameter(
             f"{control!r} is not loopback, and whoever reaches it may stop brokers: add {' and '.join(missing)}",

@@ -11,6 +11,7 @@ import click
 
 from momus.cli.commands import _bootstrap, _print_json, _show
 from momus.cli.repair_command import repair
+from momus.cli.say import say, say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +68,9 @@ def show(data_dir: str | None, groups: tuple[str, ...], bootstrap: str, timeout_
 @_source
 def export(data_dir: str | None, groups: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Print what is committed as JSON lines, for `momus offsets import`."""
-    import json  # 1 ms
 
     for row in _committed(data_dir, groups, bootstrap, timeout_s):
-        click.echo(json.dumps({key: row[key] for key in EXPORTED}, ensure_ascii=False))
+        say_json({key: row[key] for key in EXPORTED}, indent=None)
 
 
 @offsets.command("import")
@@ -105,9 +105,9 @@ def import_(file: IO[str], bootstrap: str, timeout_s: float) -> None:
         for group, rows in by_group.items():
             refused = client.commit_offsets(group, rows)
             for row in refused:
-                click.echo(f"{group} {row['topic']}-{row['partition']}: {row['error']}", err=True)
+                say(f"{group} {row['topic']}-{row['partition']}: {row['error']}", err=True)
             failed += len(refused)
-            click.echo(f"{group}: {len(rows) - len(refused)} committed")
+            say(f"{group}: {len(rows) - len(refused)} committed")
     if failed:
         raise SystemExit(1)
 
@@ -140,7 +140,6 @@ def history(
     Offsets of a transaction are shown with its outcome: committed, aborted or open. With --control also who was
     refused, with the error and the reason, as far back as the journal goes.
     """
-    import json  # 1 ms
 
     if data_dir is not None and cluster is not None:
         raise click.UsageError("--cluster is for a broker that runs, --data-dir for one that does not")
@@ -161,7 +160,7 @@ def history(
     rows.sort(key=lambda row: row["time_ms"])
     if as_json:
         for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
+            say_json(row, indent=None)
         return
     for row in rows:
         when = datetime.fromtimestamp(row["time_ms"] / 1000, UTC)

@@ -6,6 +6,8 @@ import os
 
 import click
 
+from momus.cli.say import say
+
 
 @click.command()
 @click.option("-d", "--data-dir", default="./data", show_default=True, type=click.Path(exists=True, file_okay=False))
@@ -36,10 +38,8 @@ def repair(data_dir: str, logs: tuple[str, ...]) -> None:
         for name in logs:
             report = repair_log(env, f"{data_dir}/{name}")
             if report.dropped_bytes:
-                click.echo(
-                    f"{name}: gave up {report.dropped_bytes} bytes from {report.path} position {report.position} on"
-                )
+                say(f"{name}: gave up {report.dropped_bytes} bytes from {report.path} position {report.position} on")
             else:
-                click.echo(f"{name}: not damaged")
+                say(f"{name}: not damaged")
     finally:
         lock.release()

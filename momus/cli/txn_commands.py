@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from momus.cli.commands import _bootstrap, _json, _names, _print_json, _show, _table
+from momus.cli.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +50,14 @@ def txn_describe(names: tuple[str, ...], as_json: bool, bootstrap: str, timeout_
     else:
         for row in rows:
             if row["error"] is not None:
-                click.echo(f"{row['transactional_id']}: {row['error']}", err=True)
+                say(f"{row['transactional_id']}: {row['error']}", err=True)
                 continue
-            click.echo(
+            say(
                 f"{row['transactional_id']}  {row['state']}  producer {row['producer_id']} epoch "
                 f"{row['producer_epoch']}  timeout {row['timeout_ms']} ms  coordinator {row['coordinator']}"
             )
             for partition in row["partitions"]:
-                click.echo(f"  {partition}")
+                say(f"  {partition}")
             _table(
                 row["groups"],
                 ("group", "generation", "member_id", "instance_id", "client_id", "producer_epoch", "partitions"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 from io import BytesIO
@@ -40,5 +41,6 @@ def keep_run(folder: str, test: str, cluster: Cluster, report: str) -> Path:
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     path = place / file_name(test)
-    path.write_bytes(data.getvalue())
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as made:  # requests that make users
+        made.write(data.getvalue())
     return path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -76,6 +77,9 @@ class Handle:
         self._close(self.fd)
 
 
+PRIVATE_MODE = 0o600
+
+
 class SystemFiles:
     """Files on the real disk. What the methods of env.Files do is said there."""
 
@@ -88,6 +92,7 @@ class SystemFiles:
         self._pool: OrderedDict[SystemFile, Handle] = OrderedDict()
         self._lock = threading.Lock()  # log.sync() opens handles from another thread
         self.disk_thread = DiskThread()
+        self.is_private: Callable[[str], bool] = lambda path: False  # files that the owner alone may read
 
     def share(self, *, syncs: bool = False) -> SystemFiles:
         """The same disk and pool of descriptors for another cluster, with troubles of its own; `syncs`: as below."""
@@ -121,13 +126,16 @@ class SystemFiles:
 
     def _open(self, path: str, flags: int) -> int:
         try:
-            return os.open(path, flags, 0o644)
+            return os.open(path, flags, self._mode(path))
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._pool:
                 raise
         for _ in range(max(1, len(self._pool) // 4)):  # sockets took our descriptors: give some back
             self._close_oldest()
-        return os.open(path, flags, 0o644)
+        return os.open(path, flags, self._mode(path))
+
+    def _mode(self, path: str) -> int:
+        return PRIVATE_MODE if self.is_private(path) else 0o644
 
     def _close_oldest(self) -> None:
         file, _ = self._pool.popitem(last=False)
@@ -172,7 +180,7 @@ class SystemFiles:
     def write_file_atomic(self, path: str, data: Buffer, sync: bool = True) -> None:
         """Readers and a crash find the old content or the new, never a mix."""
         temporary = path + ".tmp"
-        with open(temporary, "wb") as stream:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, self._mode(path))) as stream:
             stream.write(data)
             if sync:
                 stream.flush()
@@ -343,6 +351,7 @@ class SystemFile:
 def _copy(old: str, new: str, *, sync: bool = False) -> None:
     """Copy a file. File systems that can share its blocks do."""
     with open(old, "rb") as source, open(new, "wb") as target:
+        os.chmod(new, stat.S_IMODE(os.fstat(source.fileno()).st_mode))
         left = os.fstat(source.fileno()).st_size
         try:
             while left > 0:

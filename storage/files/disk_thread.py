@@ -11,9 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Work: TypeAlias = "Callable[[], object]"
+
+MOST_WAITING: Final = 64  # descriptors that are to be closed, and pieces of work
 
 
 class DiskThread:
@@ -55,9 +57,13 @@ class DiskThread:
     def close(self, fd: int) -> None:
         """Close a descriptor. The last one of a removed file frees its bytes, 60 ms a GB. `begin` comes first.
 
-        May be called by a finalizer, at any moment: it takes no lock.
+        May be called by a finalizer, at any moment: it takes no lock. Where many wait already, as when topics are
+        deleted faster than the disk frees them, it is closed at once: others need descriptors.
         """
-        self._queue.put(partial(_close, fd))
+        if self._queue.qsize() < MOST_WAITING:
+            self._queue.put(partial(_close, fd))
+        else:
+            _close(fd)
 
     def __del__(self) -> None:
         self._queue.put(None)

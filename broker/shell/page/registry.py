@@ -123,7 +123,7 @@ class Registry:
         if self._login:
             asked.add_header("Authorization", f"Basic {self._login}")
         try:
-            with urllib.request.urlopen(asked, timeout=ANSWER_S) as response:
+            with _OPENER.open(asked, timeout=ANSWER_S) as response:
                 body = response.read(ANSWER_BYTES + 1)
         except urllib.error.HTTPError as error:
             with error:
@@ -140,6 +140,21 @@ class Registry:
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"the registry's answer to GET {path} cannot be read ({error})") from None
         return answer
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects. To another host, port or scheme the login does not go along."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The next request; see the base class."""
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if following is not None and (before.scheme, before.netloc) != (after.scheme, after.netloc):
+            following.remove_header("Authorization")
+        return following
+
+
+_OPENER: Final = urllib.request.build_opener(_Redirects)
 
 
 def _plain(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from momus.cli.commands import _json, _print_json
+from momus.kit.visible import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def doctor(addresses: tuple[str, ...], timeout_s: float, write: bool, cafile: st
                 findings.append(finding)
                 if not as_json:
                     mark = click.style(f"{finding.level:8}", fg=COLOURS[finding.level])
-                    click.echo(f"{mark} {finding.about}: {finding.sentence}")
+                    click.echo(f"{mark} {visible(f'{finding.about}: {finding.sentence}')}")
     if as_json:
         _print_json([finding._asdict() for finding in findings])
     if any(finding.level == "problem" for finding in findings):

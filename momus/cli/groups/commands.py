@@ -7,6 +7,7 @@ import time
 import click
 
 from momus.cli.commands import _bootstrap, _json, _names, _print_json, _report, _table, group
+from momus.cli.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _show_plan(rows: list[dict[str, object]], as_json: bool, export: bool, *, se
     elif export:
         columns = ("group", "topic", "partition", "offset") if several else ("topic", "partition", "offset")
         for row in rows:
-            click.echo(",".join(str(row[column]) for column in columns))
+            say(",".join(str(row[column]) for column in columns))
     else:
         _table(rows, COLUMNS)
 

@@ -85,7 +85,7 @@ def test_control_port_steers_the_container_for_who_has_the_token(start: Start):
 def test_control_port_for_all_without_a_token_is_refused(start: Start):
     code, log = start(*variables(MOMUS_CONTROL="0.0.0.0:9644")).ended()
     assert code == 2
-    assert "add --control-anyone and --control-token TOKEN (or MOMUS_CONTROL_TOKEN)" in log
+    assert "add --control-anyone and --control-token-file FILE (or MOMUS_CONTROL_TOKEN)" in log
 
 
 def test_brokers_of_a_cluster_are_reached_one_by_one(start: Start):

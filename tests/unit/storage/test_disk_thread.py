@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from storage.files.disk import SystemFiles
-from storage.files.disk_thread import DiskThread
+from storage.files.disk_thread import MOST_WAITING, DiskThread
 
 
 def wait_for(done):
@@ -82,3 +82,24 @@ def test_bytes_of_a_removed_file_are_freed_by_the_other_thread(tmp_path, monkeyp
     assert closed.get(descriptor, threading.get_ident()) != threading.get_ident()
     with pytest.raises(OSError, match="descriptor"):
         os.fstat(descriptor)
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def test_few_descriptors_wait_while_the_disk_is_busy(tmp_path):
+    thread, busy = DiskThread(), threading.Event()
+    thread.start(busy.wait)
+    made = [os.open(tmp_path / "file", os.O_CREAT | os.O_RDWR) for _ in range(3 * MOST_WAITING)]
+    for fd in made:
+        thread.close(fd)
+    assert sum(map(is_open, made)) <= MOST_WAITING
+    done = thread.start(lambda: None)
+    busy.set()
+    wait_for(done)
+    assert not any(map(is_open, made))

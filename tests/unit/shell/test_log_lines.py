@@ -1,0 +1,76 @@
+"""No client can write a line of its own into the log, nor fill it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from broker.shell import log_lines
+from broker.shell.log_lines import LineFormatter, LineLimit
+
+FORGED = "x\n2026-01-01 00:00:00,000 WARNING momus.server all is well\x1b[2J\x9b1m\u202eevil\u2028"
+
+
+@pytest.fixture
+def logged() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def logger(logged):
+    logger = logging.Logger("momus.test")
+    handler = logging.StreamHandler(logged)
+    handler.setFormatter(LineFormatter())
+    logger.addHandler(handler)
+    return logger
+
+
+def test_one_record_is_one_line_without_escapes(logger, logged):
+    logger.warning("client %s said %r", FORGED, FORGED)
+    (line,) = logged.getvalue().splitlines()
+    assert line.isprintable()
+    assert "\\x1b[2J" in line
+
+
+def test_lines_of_a_traceback_begin_like_no_record(logger, logged):
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        logger.exception("failed")
+    first, *more = logged.getvalue().splitlines()
+    assert first.endswith("failed")
+    assert more
+    assert all(line.startswith("  ") and line.isprintable() for line in more)
+
+
+def test_lines_beyond_the_limit_are_counted(logger, logged, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(log_lines, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    logger.addFilter(LineLimit(logger))
+    for number in range(log_lines.MOST_LINES + 25):
+        logger.warning("closing connection %d", number)
+    assert len(logged.getvalue().splitlines()) == log_lines.MOST_LINES
+    logger.error("an error is written always")
+    now[0] += log_lines.EVERY_S
+    logger.warning("closing one more")
+    lines = logged.getvalue().splitlines()[log_lines.MOST_LINES :]
+    assert [line.split("momus.test ")[1] for line in lines] == [
+        "an error is written always",
+        "25 more lines like these were left out",
+        "closing one more",
+    ]
+
+
+async def test_count_is_told_though_no_line_follows(logger, logged, monkeypatch):
+    monkeypatch.setattr(log_lines, "EVERY_S", 0.01)
+    limit = LineLimit(logger)
+    monkeypatch.setattr(log_lines, "time", SimpleNamespace(monotonic=lambda: 100.0))  # not asyncio's
+    logger.addFilter(limit)
+    for _ in range(log_lines.MOST_LINES + 3):
+        logger.warning("closing")
+    while "3 more" not in logged.getvalue():
+        await asyncio.sleep(0.01)
