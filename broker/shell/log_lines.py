@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from contextlib import suppress
 from typing import Final
 
@@ -53,10 +52,9 @@ class LineLimit(logging.Filter):
         """Whether the record is written."""
         if record.levelno >= logging.ERROR:
             return True
-        now_s = time.monotonic()
-        if now_s - self._began_s >= EVERY_S:
+        if not 0 <= record.created - self._began_s < EVERY_S:
             self.tell()
-            self._began_s, self._lines = now_s, 0
+            self._began_s, self._lines = record.created, 0
         self._lines += 1
         if self._lines <= MOST_LINES:
             return True

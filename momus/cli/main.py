@@ -230,10 +230,9 @@ def serve(
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
-    Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later
-    wins. Each option has a MOMUS_... variable; a word here wins over it. The first line on standard output is
-    `momus ready HOST:PORT[,...]`, the second, with --control, `momus control HOST:PORT`; with --ui a line
-    `momus ui URL` follows.
+    Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later wins. Each
+    option has a MOMUS_... variable; a word here wins over it. Standard output begins with `momus ready HOST:PORT[,...]`;
+    with --control a line `momus control HOST:PORT` follows, with --ui `momus ui URL`.
     """
     from momus import launch
 
@@ -242,8 +241,6 @@ def serve(
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
     endpoint = _endpoint(control, control_anyone, _read_token(control_token, control_token_file), ui)
-    if user_file is not None:
-        user_texts = (*(line for line in user_file.read().splitlines() if line.strip()), *user_texts)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
 
     launch.use_packages()
@@ -264,7 +261,7 @@ def serve(
             journal_bytes=journal_mb << 20,
             kafka_lines=kafka_lines,
             security=security,
-            users=_read_users(user_texts, security, listen) or None,
+            users=_read_users(user_texts, user_file, security, listen) or None,
             typed=tuple(text.partition("=")[0].strip() for text in assignments),
         )
     )
@@ -282,7 +279,9 @@ def _read_token(token: str | None, file: IO[str] | None) -> str | None:
     return found
 
 
-def _read_users(texts: tuple[str, ...], security: str | None, listen: str | None) -> dict[str, str]:
+def _read_users(
+    texts: tuple[str, ...], file: IO[str] | None, security: str | None, listen: str | None
+) -> dict[str, str]:
     """Users by name, with their passwords."""
     from momus.client.properties import environment_users  # there already
 
@@ -290,7 +289,8 @@ def _read_users(texts: tuple[str, ...], security: str | None, listen: str | None
         users = environment_users(os.environ)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    for text in texts:
+    lines = [line for line in file.read().splitlines() if line.strip()] if file is not None else []
+    for text in (*lines, *texts):
         name, colon, password = text.partition(":")
         if not name or not ((colon and password) or security == "mtls"):
             raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret

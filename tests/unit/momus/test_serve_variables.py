@@ -18,7 +18,8 @@ from momus.client.properties import is_of_kubernetes, parse_environment
 REPOSITORY = Path(__file__).parents[3]
 OPTIONS = [option for option in serve.params if isinstance(option, click.Option)]
 # of options that are neither flags nor numbers, choices, or any text
-SAMPLES = {"--config": "pyproject.toml", "--faults": "pyproject.toml", "--user": "alice:pencil\nbob:ink"}
+FILES = ("--config", "--faults", "--control-token-file", "--user-file")
+SAMPLES = dict.fromkeys(FILES, "pyproject.toml") | {"--user": "alice:pencil\nbob:ink"}
 
 
 def given(*words: str, **environment: str) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import logging
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -47,16 +47,19 @@ def test_lines_of_a_traceback_begin_like_no_record(logger, logged):
     assert all(line.startswith("  ") and line.isprintable() for line in more)
 
 
-def test_lines_beyond_the_limit_are_counted(logger, logged, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(log_lines, "time", SimpleNamespace(monotonic=lambda: now[0]))
+def warn(logger: logging.Logger, text: str, at_s: float) -> None:
+    record = logger.makeRecord(logger.name, logging.WARNING, __file__, 1, text, (), None)
+    record.created = at_s
+    logger.handle(record)
+
+
+def test_lines_beyond_the_limit_are_counted(logger, logged):
     logger.addFilter(LineLimit(logger))
     for number in range(log_lines.MOST_LINES + 25):
-        logger.warning("closing connection %d", number)
+        warn(logger, f"closing connection {number}", 100.0)
     assert len(logged.getvalue().splitlines()) == log_lines.MOST_LINES
     logger.error("an error is written always")
-    now[0] += log_lines.EVERY_S
-    logger.warning("closing one more")
+    warn(logger, "closing one more", 100.0 + log_lines.EVERY_S)
     lines = logged.getvalue().splitlines()[log_lines.MOST_LINES :]
     assert [line.split("momus.test ")[1] for line in lines] == [
         "an error is written always",
@@ -65,12 +68,13 @@ def test_lines_beyond_the_limit_are_counted(logger, logged, monkeypatch):
     ]
 
 
-async def test_count_is_told_though_no_line_follows(logger, logged, monkeypatch):
-    monkeypatch.setattr(log_lines, "EVERY_S", 0.01)
-    limit = LineLimit(logger)
-    monkeypatch.setattr(log_lines, "time", SimpleNamespace(monotonic=lambda: 100.0))  # not asyncio's
-    logger.addFilter(limit)
+def test_count_is_told_though_no_line_follows(logger, logged, monkeypatch):
+    later: list[Callable[[], None]] = []
+    loop = SimpleNamespace(call_later=lambda seconds, call: later.append(call))
+    monkeypatch.setattr(log_lines, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    logger.addFilter(LineLimit(logger))
     for _ in range(log_lines.MOST_LINES + 3):
-        logger.warning("closing")
-    while "3 more" not in logged.getvalue():
-        await asyncio.sleep(0.01)
+        warn(logger, "closing", 100.0)
+    (tell,) = later
+    tell()
+    assert logged.getvalue().splitlines()[-1].endswith("3 more lines like these were left out")
