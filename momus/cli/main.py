@@ -231,7 +231,7 @@ def serve(
     """Run a broker until SIGTERM or SIGINT.
 
     Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later wins. Each
-    option has a MOMUS_... variable; a word here wins over it. Standard output begins with `momus ready HOST:PORT[,...]`;
+    option has a MOMUS_... variable; a word here wins over it. The output begins with `momus ready HOST:PORT[,...]`;
     with --control a line `momus control HOST:PORT` follows, with --ui `momus ui URL`.
     """
     from momus import launch
