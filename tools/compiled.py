@@ -90,6 +90,7 @@ MODULES = (
     "broker/wire/clients.py",
     "broker/wire/connection.py",
     "broker/wire/parked.py",
+    "broker/wire/reply_queue.py",
     "broker/wire/reply_stream.py",
     "broker/wire/route.py",
     "broker/wire/router.py",

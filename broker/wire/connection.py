@@ -1,4 +1,4 @@
-"""One client connection: requests cut from bytes and handed on; replies in request order, at the client's speed."""
+"""One client connection: reads requests, cuts them from bytes and hands them on. Its replies are in reply_queue.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from broker.config.addresses import client_host
-from broker.wire.reply_stream import FULL_BYTES, PRESSED_BYTES, Reply, ReplyStream, size_of
+from broker.wire.reply_queue import SMALL_BYTES, ReplyQueue
+from broker.wire.reply_stream import PRESSED_BYTES
 from broker.wire.strangers import SMALLEST_SIZE, send_away
 
 if TYPE_CHECKING:
@@ -18,27 +19,18 @@ log = logging.getLogger("momus.connection")
 FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
 WRITE_BUFFER_BYTES = 1 << 15  # unsent bytes in the transport above which a client is slow
 BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
-SMALL_BYTES = 4096  # a connection that holds less is not counted
 SLICE_MS = 5  # of work for one connection before others are served
 
 
-class Connection:
-    """A protocol object for asyncio's transports. Its only I/O is through the transport that it is given.
-
-    Every request takes a slot in `out`; slots count up from 0 over the connection's life. Replies leave in this order.
-    """
+class Connection(ReplyQueue):
+    """A protocol object for asyncio's transports. Its only I/O is through the transport that it is given."""
 
     __slots__ = (
         "__weakref__",
-        "barred",
-        "base",
         "client",
-        "closed",
         "fetch_waits",
-        "gate",
         "generation",
         "guard",
-        "halted",
         "host",
         "last_active_ms",
         "learned",
@@ -47,50 +39,32 @@ class Connection:
         "muted",
         "needed",
         "node_id",
-        "out",
         "parked",
         "partial",
         "parts",
         "parts_size",
         "principal",
         "resuming",
-        "service",
-        "stream",
         "stuffed",
-        "transport",
-        "turn",
-        "unsent",
-        "weight",
     )
 
     def __init__(self, service: Service, node_id: int, listener: Any) -> None:
-        self.service = service
-        self.turn = service.turn
+        super().__init__(service)
         self.node_id = node_id
         self.listener = listener
-        self.transport: Any = None
         self.host = self.client = ""
         self.local_host = ""  # the broker's address that the client connected to
-        self.closed = False
-        self.out: list[Reply] = []
-        self.base = 0  # the slot of out[0]
-        self.unsent = 0  # bytes of the replies in out
-        self.halted = False  # nothing is read from the client until it has read its replies
         self.muted = False  # by a quota
         self.resuming = False  # _resume is called in the next turn
-        self.weight = 0  # bytes it holds, as told to the backlog
-        self.barred = False  # a reply depends on unsynced data: only `release` sends
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
         self.parts: list[bytes] = []  # the pieces of a large incomplete frame
         self.parts_size = self.needed = 0  # needed: bytes of the incomplete frame, size field included
         self.stuffed = False  # the transport asked to stop writing
-        self.stream = ReplyStream(service.metrics)
         self.last_active_ms = 0
         self.learned: dict[int, Any] = {}  # by API: what is kept of earlier requests for their repeats
         self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
         self.parked: set[int] = set()  # slots of requests that wait in the broker
-        self.gate: Any = None  # the faults that act on its replies
         self.guard: Any = None  # of a SASL listener: what serves it while it is not authenticated
         self.principal = "User:ANONYMOUS"
 
@@ -121,14 +95,14 @@ class Connection:
         """The client reads more slowly than the broker writes: read nothing from it until it has caught up."""
         self.stuffed = True
         self.halt()
-        self._weigh()
+        self.weigh()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self.stuffed = False
         if not self.closed:
             self._resume()
-            self._weigh()
+            self.weigh()
 
     def halt(self) -> None:
         """Read nothing from the client for now."""
@@ -163,7 +137,7 @@ class Connection:
                 data, self.partial = self.partial, b""
                 self._process(data)
 
-    def _weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
+    def weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
         """Tell the backlog how much memory the client holds. `unsent`: bytes of replies, without those of this turn."""
         size = len(self.partial) + self.parts_size + self.stream.held_bytes + (self.unsent if unsent < 0 else unsent)
         if self.stuffed:
@@ -183,7 +157,7 @@ class Connection:
             self.parts.append(data)
             self.parts_size += len(data)
             if self.parts_size < self.needed:
-                self._weigh()
+                self.weigh()
                 return
             data = b"".join(self.parts)
             self.parts.clear()
@@ -225,7 +199,7 @@ class Connection:
                     self.halt()
             turn.answered_bytes += self.unsent - before
         if self.weight or self.stuffed or before > SMALL_BYTES:
-            self._weigh(before)
+            self.weigh(before)
         return True
 
     def _process(self, data: bytes) -> None:
@@ -279,7 +253,7 @@ class Connection:
             if self.unsent > most or len(out) > BACKLOG_SLOTS:
                 self.halt()
             turn.answered_bytes += self.unsent - unsent_before
-        self._weigh(unsent_before)
+        self.weigh(unsent_before)
 
     def _taken(self, data: bytes, position: int, end: int, is_later: bool) -> None:
         """Show the frames that were served to those who watch, and keep what follows them."""
@@ -322,76 +296,3 @@ class Connection:
             self.closed = True
             self.out.clear()
             self.transport.abort()
-
-    # -- replies
-
-    @property
-    def next_slot(self) -> int:
-        """The slot the next request will take."""
-        return self.base + len(self.out)
-
-    def fill(self, slot: int, reply: Reply) -> None:
-        """Put a reply into the slot its request took."""
-        if not self.closed:
-            self.out[slot - self.base] = reply
-            self.unsent += len(reply) if isinstance(reply, bytes) else size_of(reply)
-
-    def add(self, reply: bytes) -> int:
-        """Append a finished reply. Answers its slot."""
-        self.out.append(reply)
-        self.unsent += len(reply)
-        return self.base + len(self.out) - 1
-
-    def drain(self) -> None:
-        """Send the finished replies in order, unless one depends on unsynced data."""
-        out, service = self.out, self.service
-        reply = out[0] if len(out) == 1 else None
-        if self.barred or self.closed:
-            return
-        is_special = self.gate is not None or service.watchers or self.unsent > FULL_BYTES
-        # while an earlier reply is being sent in pieces, the connection is halted
-        if type(reply) is not bytes or not reply or is_special or self.halted or self.weight:
-            self.release(self.base + len(out))
-            return
-        out.clear()  # the usual case of `release`
-        self.base += 1
-        self.unsent = 0
-        service.metrics.bytes_out += len(reply)
-        self.transport.write(reply)
-
-    def release(self, limit_slot: int) -> None:
-        """Send the finished replies below a slot, in order, up to the first unfinished one."""
-        out = self.out
-        if (ready := limit_slot - self.base) <= 0 or self.closed:
-            return
-        if ready < len(out) or None in out:
-            ready = next((i for i in range(min(ready, len(out))) if out[i] is None), ready)
-            if not ready:
-                self._weigh(progress=False)
-                return
-        if self.gate is not None and not (ready := self.gate.review(self, ready)):
-            return
-        sent = out[:ready]
-        del out[:ready]
-        self.base += ready
-        try:
-            data = b"".join(sent)  # type: ignore[arg-type]  # slices of files among them raise
-        except TypeError:
-            for watcher in self.service.watchers:
-                watcher.sent_in_parts(self, sent)
-            self.stream.add(sent)
-            self.stream.pump(self)
-        else:
-            for watcher in self.service.watchers:
-                watcher.sent(self, data)
-            if self.stream or len(data) > FULL_BYTES:
-                self.stream.add((data,))
-                self.stream.pump(self)
-            elif data:
-                self.service.metrics.bytes_out += len(data)
-                self.transport.write(data)
-        self.unsent = sum(map(size_of, out)) if out else 0
-        if self.halted:
-            self.resume_soon()
-        if self.weight or self.unsent > SMALL_BYTES:
-            self._weigh()

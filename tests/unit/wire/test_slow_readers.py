@@ -7,7 +7,8 @@ from core_broker import Client, World, frame, make_topic, split_frames
 from core_requests import commit_request, fetch_bytes, fetch_request, produce_request
 from unit.wire.replies_kit import ALL, METADATA, correlation_ids, flood, world_with_topic
 
-from broker.wire.connection import BACKLOG_SLOTS, SMALL_BYTES, WRITE_BUFFER_BYTES
+from broker.wire.connection import BACKLOG_SLOTS, WRITE_BUFFER_BYTES
+from broker.wire.reply_queue import SMALL_BYTES
 from broker.wire.reply_stream import CHUNK_BYTES, FULL_BYTES, PARKED_BYTES, SLICE_BYTES
 from protocol.messages.classic_group import HeartbeatRequest
 

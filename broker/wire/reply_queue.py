@@ -1,0 +1,131 @@
+"""The replies of one connection on their way out: in the order of the requests, at the client's speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.wire.reply_stream import FULL_BYTES, Reply, ReplyStream, size_of
+
+if TYPE_CHECKING:
+    from broker.wire.service import Service
+
+SMALL_BYTES = 4096  # a connection that holds less is not counted
+
+
+class ReplyQueue:
+    """The half of a Connection that sends.
+
+    Every request takes a slot in `out`; slots count up from 0 over the connection's life. Replies leave in this order.
+    """
+
+    __slots__ = (
+        "barred",
+        "base",
+        "closed",
+        "gate",
+        "halted",
+        "out",
+        "service",
+        "stream",
+        "transport",
+        "turn",
+        "unsent",
+        "weight",
+    )
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.turn = service.turn
+        self.transport: Any = None
+        self.closed = False
+        self.out: list[Reply] = []
+        self.base = 0  # the slot of out[0]
+        self.unsent = 0  # bytes of the replies in out
+        self.halted = False  # nothing is read from the client until it has read its replies
+        self.weight = 0  # bytes it holds, as told to the backlog
+        self.barred = False  # a reply depends on unsynced data: only `release` sends
+        self.stream = ReplyStream(service.metrics)
+        self.gate: Any = None  # the faults that act on its replies
+
+    # -- done by the half that reads, in connection.py
+
+    def resume_soon(self) -> None:
+        """Read on in the next turn, if unsent replies had stopped the reading."""
+        raise NotImplementedError
+
+    def weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
+        """Tell the backlog how much memory the client holds."""
+        raise NotImplementedError
+
+    # -- replies
+
+    @property
+    def next_slot(self) -> int:
+        """The slot the next request will take."""
+        return self.base + len(self.out)
+
+    def fill(self, slot: int, reply: Reply) -> None:
+        """Put a reply into the slot its request took."""
+        if not self.closed:
+            self.out[slot - self.base] = reply
+            self.unsent += len(reply) if isinstance(reply, bytes) else size_of(reply)
+
+    def add(self, reply: bytes) -> int:
+        """Append a finished reply. Returns its slot."""
+        self.out.append(reply)
+        self.unsent += len(reply)
+        return self.base + len(self.out) - 1
+
+    def drain(self) -> None:
+        """Send the finished replies in order, unless one depends on unsynced data."""
+        out, service = self.out, self.service
+        reply = out[0] if len(out) == 1 else None
+        if self.barred or self.closed:
+            return
+        is_special = self.gate is not None or service.watchers or self.unsent > FULL_BYTES
+        # while an earlier reply is being sent in pieces, the connection is halted
+        if type(reply) is not bytes or not reply or is_special or self.halted or self.weight:
+            self.release(self.base + len(out))
+            return
+        out.clear()  # the usual case of `release`
+        self.base += 1
+        self.unsent = 0
+        service.metrics.bytes_out += len(reply)
+        self.transport.write(reply)
+
+    def release(self, limit_slot: int) -> None:
+        """Send the finished replies below a slot, in order, up to the first unfinished one."""
+        out = self.out
+        if (ready := limit_slot - self.base) <= 0 or self.closed:
+            return
+        if ready < len(out) or None in out:
+            ready = next((i for i in range(min(ready, len(out))) if out[i] is None), ready)
+            if not ready:
+                self.weigh(progress=False)
+                return
+        if self.gate is not None and not (ready := self.gate.review(self, ready)):
+            return
+        sent = out[:ready]
+        del out[:ready]
+        self.base += ready
+        try:
+            data = b"".join(sent)  # type: ignore[arg-type]  # slices of files among them raise
+        except TypeError:
+            for watcher in self.service.watchers:
+                watcher.sent_in_parts(self, sent)
+            self.stream.add(sent)
+            self.stream.pump(self)
+        else:
+            for watcher in self.service.watchers:
+                watcher.sent(self, data)
+            if self.stream or len(data) > FULL_BYTES:
+                self.stream.add((data,))
+                self.stream.pump(self)
+            elif data:
+                self.service.metrics.bytes_out += len(data)
+                self.transport.write(data)
+        self.unsent = sum(map(size_of, out)) if out else 0
+        if self.halted:
+            self.resume_soon()
+        if self.weight or self.unsent > SMALL_BYTES:
+            self.weigh()
