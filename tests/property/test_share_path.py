@@ -226,15 +226,6 @@ def test_requests_that_wait_are_served_from_bytes():
     sides.check()
 
 
-def test_newest_version_is_served_from_bytes():
-    sides = Sides("os")
-    sides.readers["m"].version = ShareFetchRequest.MAX_VERSION
-    for _ in range(4):
-        sides.produce(16, 0, 10)
-        sides.fetch(sides.readers["m"], [0], 1, **LIMITS)
-    assert sides.taken == 2
-
-
 @pytest.mark.parametrize("kind", [RELEASE, REJECT])
 def test_whatever_is_acknowledged_is_served_from_bytes(kind: int):
     sides = Sides("os")
