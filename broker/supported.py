@@ -42,7 +42,7 @@ stored, described, and named once at a start that sets it to something else than
 security, a limit or a Java class that this broker does not have; a value that asks for it makes `momus serve` exit with
 code 2, and a change while running is an error.
 
-| key | class | noticed by, or what to do |
+| key | class | what to do |
 |---|---|---|
 """
 
@@ -100,8 +100,7 @@ def supported() -> str:
 def _settings() -> Iterator[str]:
     for key in sorted({*OBEYED, *WITHOUT_EFFECT, *REFUSED}):
         if key in OBEYED:
-            path, _, test = OBEYED[key].partition("::")
-            yield f"| {key} | obeyed | `{path.removeprefix('tests/')}`: {test} |\n"
+            yield f"| {key} | obeyed | |\n"
         else:
             advice = REFUSED[key][1] if key in REFUSED else ""
             yield f"| {key} | {'refused' if key in REFUSED else 'no effect'} | {advice} |\n"

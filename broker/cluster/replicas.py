@@ -9,8 +9,7 @@ A replica that leaves the isr while that is below min.insync.replicas stays elig
 since. That needs the feature eligible.leader.replicas.version; without it the last in-sync replica stays in the isr.
 Whoever leads without having been in sync to the end cuts the log where it was when it left.
 
-Source: KIP-966; Kafka's PartitionChangeBuilder, and what three brokers of 4.3.1 answered
-        (tests/e2e/broker_failures.json).
+Source: KIP-966; Kafka's PartitionChangeBuilder, and what three brokers of 4.3.1 answered.
 """
 
 from __future__ import annotations

@@ -62,6 +62,12 @@ def test_functions_fit_a_screen():
     assert not wrong
 
 
+def test_sources_name_no_tests():
+    """Tests know the product. What the product says of them is wrong as soon as they move."""
+    wrong = [name for name, path in _sources() if re.search(r"\btests/\w|\btest_\w+\.py\b", text_of(path))]
+    assert not wrong
+
+
 def test_kept_generated_functions_are_those_of_their_declarations():
     command = [sys.executable, str(REPOSITORY / "tools" / "keep_generated.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

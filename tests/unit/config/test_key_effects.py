@@ -7,8 +7,9 @@ import logging
 from pathlib import Path
 
 import pytest
+from noticed_by import NOTICED_BY
 
-from broker.config.key_effects import NOTICED_BY, OBEYED, WITHOUT_EFFECT
+from broker.config.key_effects import OBEYED, WITHOUT_EFFECT
 from broker.config.refused_keys import REFUSED, refusals
 from broker.config.settings import BrokerConfig, ConfigError
 from broker.handlers.config_rules import check_broker_configs
@@ -24,6 +25,11 @@ KAFKA_KEYS = {line.split()[1] for line in LINES if not line.startswith("#")}
 def test_every_key_of_kafka_is_in_one_class():
     assert {*OBEYED, *WITHOUT_EFFECT, *REFUSED} == KAFKA_KEYS
     assert len(KAFKA_KEYS) == len(OBEYED) + len(WITHOUT_EFFECT) + len(REFUSED)
+
+
+def test_each_key_that_is_obeyed_has_one_test_that_notices_it():
+    noticed = [key for tests in NOTICED_BY.values() for keys in tests.values() for key in keys.split()]
+    assert sorted(noticed) == sorted(OBEYED)
 
 
 @pytest.mark.parametrize("path", NOTICED_BY)

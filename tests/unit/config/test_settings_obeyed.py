@@ -1,4 +1,4 @@
-"""Settings that no other test would miss: each changes what a broker does. `broker/config/key_effects.py` lists all."""
+"""Settings that no other test would miss: each changes what a broker does. `noticed_by.py` lists all."""
 
 from __future__ import annotations
 
