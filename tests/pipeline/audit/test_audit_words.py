@@ -34,7 +34,7 @@ def test_kind_of_a_finding_means_what_its_check_looks_for():
         "duplicate-sequence": "appended twice",
         "missing-sequence": "not in the log",
         "reordered-sequence": "another order than they were sent",
-        "hanging-transaction": "no producer will end this transaction:  read_committed consumers stop",
+        "hanging-transaction": "no producer will end this transaction: read_committed consumers stop",
         "transaction-without-marker": "is complete, but this partition has no marker",
         "marker-without-transaction": "a transaction that no coordinator has",
         "marker-against-decision": "the opposite of the coordinator's decision",
