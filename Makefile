@@ -160,7 +160,7 @@ work-counts: $(VENV)/.dev
 test-page: $(VENV)/.page-dev
 	$(BIN)/python -m pytest tests/e2e/page -m page --require-page $(ARGS)
 
-# The pictures of docs/page.md, made anew.
+# The pictures of docs/page.md.
 page-shots: $(VENV)/.page-dev
 	PYTHONPATH=tests:tests/e2e:tests/e2e/page $(BIN)/python tests/e2e/page/shots.py
 
