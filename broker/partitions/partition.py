@@ -93,7 +93,7 @@ class Partition:
             lambda key: metadata.value(topic, key),
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             max_inflated_bytes=config.decompression_max_bytes,
-            keeps_batches=config.producer_state == "batches",
+            producer_state=config.producer_state,
         )
         least = metadata.value(topic, "min.insync.replicas")
         self.is_held, self.is_behind, self.ceiling = metadata.followers.limits(

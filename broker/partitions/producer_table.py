@@ -16,6 +16,7 @@ from struct import Struct
 from typing import ClassVar, Final, NamedTuple
 
 from broker.base.facts import facts
+from protocol.errors import ErrorCode, KafkaError
 
 LEAF_ROWS: Final = 512
 NOBODY: Final = -(1 << 63) - 1  # no producer id: requests may name any of 64 bits, -1 too
@@ -55,6 +56,24 @@ class ProducerSnapshot(NamedTuple):
     txn_first_offset: int
     written: int = 0  # this and the next are in the file beside it; 0: not known
     marker_delay_ms: int = 0
+
+
+class WrittenBeforeError(KafkaError):
+    """A batch is known to be written, below an offset: DUPLICATE_SEQUENCE_NUMBER, unless it is looked up."""
+
+    def __init__(self, message: str, end_offset: int) -> None:
+        super().__init__(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, message)
+        self.end_offset = end_offset
+
+
+class CachedBatch(NamedTuple):
+    """An appended batch: what it takes to recognise and answer its repetition."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp_ms: int
 
 
 class _Leaf:

@@ -4,7 +4,7 @@
 A batch of sequences f..l comes from a producer whose last batch here is F..L. D(x) = (L - x) modulo 2^31. W is the
 length of the unbroken run of this epoch's sequences that ends at L, 2^30 at most:
 
-| batch                                           | latest (KAFKA-12207)         | batches (released Kafka)     |
+| batch                                           | lookup, latest (KAFKA-12207) | batches (released Kafka)     |
 |-------------------------------------------------|------------------------------|------------------------------|
 | epoch below the known one, or below -1          | INVALID_PRODUCER_EPOCH       | INVALID_PRODUCER_EPOCH       |
 | epoch above the known one, f = 0                | append                       | append                       |
@@ -22,21 +22,22 @@ appended (`batches`: only in transactions, as in Kafka). So DUPLICATE_SEQUENCE_N
 this partition did not write. D(l) <= D(f) refuses a batch that begins before L and ends behind it. The limit of W keeps
 a batch that is up to 2^30 ahead of L from counting as written: ahead by n is the same as behind by 2^31 - n.
 
-Differs: A batch sent again is answered by `producer.state=latest` (the default, KAFKA-12207) without the limit of five
-         batches: the last batch with its offset, an older one with DUPLICATE_SEQUENCE_NUMBER if all of it is known to
-         be written, anything else with OUT_OF_ORDER_SEQUENCE_NUMBER. Clients take the first two as success. What is
-         known lies beside Kafka's `.snapshot`. `producer.state=batches` answers as Kafka does.
+`lookup` answers no DUPLICATE_SEQUENCE_NUMBER where `requests/written_batch.py` finds the batch in the log.
+
+Differs: `producer.state=latest` answers KAFKA-12207 in its pure form: the last batch with its offset, an older one with
+         DUPLICATE_SEQUENCE_NUMBER if all of it is known to be written, anything else with OUT_OF_ORDER_SEQUENCE_NUMBER.
+         What is known is kept beside Kafka's `.snapshot`. `producer.state=batches` answers as Kafka does.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from broker.base.facts import facts
 from broker.partitions.aborted import AbortedTransactions
-from broker.partitions.producer_table import FAR, ProducerSnapshot, ProducerTable
+from broker.partitions.producer_table import FAR, CachedBatch, ProducerSnapshot, ProducerTable, WrittenBeforeError
 from broker.partitions.producer_undo import Change, revert
 from protocol.errors import ErrorCode, KafkaError
 
@@ -53,16 +54,6 @@ STABLE: Final = 2**63 - 1  # above every offset
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequences count modulo 2^31: 0 follows 2147483647."""
     return (sequence + increment) & MAX_SEQUENCE
-
-
-class CachedBatch(NamedTuple):
-    """An appended batch: what it takes to recognise and answer its repetition."""
-
-    base_sequence: int
-    last_sequence: int
-    base_offset: int
-    last_offset: int
-    timestamp_ms: int
 
 
 class Producers:
@@ -102,7 +93,8 @@ class Producers:
     ) -> CachedBatch | None:
         """None: append the batch. A CachedBatch: it is a repetition, to be answered with that one's offset.
 
-        Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER: see the table above.
+        Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER (as a
+                 WrittenBeforeError): see the table above.
                  INVALID_TXN_STATE: plain records while a transaction of this producer is open.
         Source:  Kafka's ProducerStateEntry and ProducerAppendInfo; KAFKA-12207.
         """
@@ -122,9 +114,9 @@ class Producers:
                             if batch[0] == base_sequence and batch[1] == last_sequence:
                                 return batch
                     elif (last - last_sequence) & MAX_SEQUENCE <= (last - base_sequence) & MAX_SEQUENCE < written:
-                        raise KafkaError(
-                            ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+                        raise WrittenBeforeError(
                             f"Producer {producer_id} has sequences up to {last} here, {base_sequence} is one of them",
+                            last_offset - delta,
                         )
                 if producer_epoch != NO_EPOCH:  # Kafka takes any sequence where there is no epoch
                     raise self._out_of_order(producer_id, base_sequence, last)

@@ -54,6 +54,7 @@ class TopicRules:
         "keys_required",
         "level",
         "log_append_time",
+        "looks_up",
         "max_inflated_bytes",
         "max_message_bytes",
         "producer_id_expiration_ms",
@@ -68,7 +69,7 @@ class TopicRules:
         *,
         producer_id_expiration_ms: int,
         max_inflated_bytes: int,
-        keeps_batches: bool,
+        producer_state: str,
     ) -> None:
         policies = value("cleanup.policy")
         self.max_message_bytes: int = value("max.message.bytes")
@@ -82,7 +83,8 @@ class TopicRules:
         self.timestamp_before_max_ms: int = value("message.timestamp.before.max.ms")
         self.timestamp_after_max_ms: int = value("message.timestamp.after.max.ms")
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.keeps_batches = keeps_batches  # producer.state: the last five of each producer, or the latest one
+        self.keeps_batches = producer_state == "batches"  # the last five of each producer, else the latest one
+        self.looks_up = producer_state == "lookup"  # an older batch that comes again, in the log
         self.max_inflated_bytes = max_inflated_bytes  # above it MESSAGE_TOO_LARGE, and clients split their batch
 
     def check_deletion(self, partition: str, offset: int, high_watermark: int) -> None:

@@ -29,9 +29,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker.cluster.followers import NO_CEILING
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
 from broker.coordinator.transactions.gate import ask as ask_gate
+from broker.partitions.producer_table import WrittenBeforeError
 from broker.partitions.record_rules import invalid_record
 from broker.requests.acks_wait import AcksWait
 from broker.requests.produce_ask import Ask, Entry, find_topic, has_producer, producer_of, response_of
+from broker.requests.produce_search import Search
 from broker.requests.repeated import HotRequest, Kept
 from broker.turn.decision import LATER, NO_REPLY, Decision
 from broker.turn.executor import append
@@ -217,11 +219,12 @@ class Produce(HotRequest):
                     partition.flush_state.then(partial(self._lost, ask, entry))
                 return LATER
             self._pass_gate(ask, ctx, refused)
-        decision.reads = [partition.flush_state for partition, _ in ask.appended]
+        reply = self._finish(ask, ctx)
+        decision.reads = ask.reads()
         decision.close = ask.acks == 0 and ask.failed
-        if ask.may_repeat():
+        if reply is not LATER and ask.may_repeat():
             decision.repeats = ask
-        return self._answer(ask, ctx)
+        return reply
 
     def _settle(self, ask: Ask, ctx: Context, entry: Entry) -> None:
         """The batch was written, or could not be, or was not to be: fill in its answer."""
@@ -237,6 +240,11 @@ class Produce(HotRequest):
             if batch.size and isinstance(error, KafkaError):
                 batch.not_appended(partition.log)
             batch.refused(partition, error)
+            if error.__class__ is WrittenBeforeError:
+                ask.seen.append(partition.flush_state)
+                if partition.rules.looks_up:
+                    ask.sought.append((partition, entry, error))
+                    return
         assert error is not None
         ask.refuse(entry, error if isinstance(error, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         self._name_leader(ask, ctx, entry)
@@ -301,20 +309,23 @@ class Produce(HotRequest):
 
     def _later(self, ask: Ask, ctx: Context, refused: Refused) -> None:
         """The gate has decided: append what it admits, and answer when that is durable."""
-        view, durability = self._view, self.durability
-        token: Any = ctx.token
         self.turn.begin()
         self._pass_gate(ask, ctx, refused)
-        parked = view.parked.find(token)
-        if parked is None:
+        if self._view.parked.find(ctx.token) is None:
             return  # the connection is closed; its records belong to the transaction all the same
-        connection, slot = token
-        reply = self._answer(ask, ctx)
-        if reply is LATER:
+        self._send(ask, ctx, self._finish(ask, ctx))
+
+    def _send(self, ask: Ask, ctx: Context, reply: Any) -> None:
+        """Answer a request that is parked."""
+        view, durability = self._view, self.durability
+        token: Any = ctx.token
+        parked = view.parked.find(token)
+        if reply is LATER or parked is None:
             return
+        connection, slot = token
         if reply is not NO_REPLY:
             view.parked.answer(token, reply)
-            for flush_state in (*(each.flush_state for each, _ in ask.appended), view.metadata_shard.flush_state):
+            for flush_state in (*ask.reads(), view.metadata_shard.flush_state):
                 if not durability.is_settled(flush_state):
                     durability.hold(flush_state, (connection, slot, *parked.frame))
         elif ask.failed:
@@ -332,6 +343,18 @@ class Produce(HotRequest):
             ask.appended = [each for each in ask.appended if each[1] is not entry]
 
     # -- the answer
+
+    def _finish(self, ask: Ask, ctx: Context) -> Any:
+        """Answer. What was sent again is looked up first; without a reply (acks=0) it need not be."""
+        if ask.sought and ask.acks:
+            search = Search(self.turn, ask)
+            if not search.is_done_at_once():
+                search.go_on(ctx, self._view.parked, partial(self._lost, ask), partial(self._searched, ask, ctx))
+                return LATER
+        return self._answer(ask, ctx)
+
+    def _searched(self, ask: Ask, ctx: Context) -> None:
+        self._send(ask, ctx, self._answer(ask, ctx))
 
     def _answer(self, ask: Ask, ctx: Context) -> Any:
         """The response, unless there is none, or an AcksWait makes it."""

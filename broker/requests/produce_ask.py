@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata, Topic
     from broker.coordinator.transactions.transaction import Partitions as TransactionPartitions
     from broker.partitions.partition import Partition
+    from broker.partitions.producer_table import WrittenBeforeError
+    from broker.turn.durability import FlushState
 
 TOPIC_IDS_SINCE: Final = 13
 
@@ -102,6 +104,8 @@ class Ask:
     judged      those whose batches were judged.
     gated       those whose batches wait at the transaction gate.
     appended    those whose batches are in the log, and the partitions.
+    sought      those that are known to be written, until they are looked up: partition, entry, and the error else.
+    seen        the logs that errors were made from: the answer waits until they are durable.
     failed      whether something was refused.
     endpoints   of the leaders that answers name.
     The rest is of a request that may be repeated: the batch and its partition.
@@ -124,6 +128,8 @@ class Ask:
         "partition",
         "places",
         "rows",
+        "seen",
+        "sought",
         "timeout_ms",
         "topics",
         "transactional_id",
@@ -142,6 +148,8 @@ class Ask:
         self.judged: list[Entry] = []
         self.gated: list[Entry] = []
         self.appended: list[tuple[Partition, Entry]] = []
+        self.sought: list[tuple[Partition, Entry, WrittenBeforeError]] = []
+        self.seen: list[FlushState] = []
         self.failed = False
         self.endpoints: dict[int, tuple[str, int]] = {}
         self.is_transactional = self.transactional_id is not None
@@ -168,6 +176,15 @@ class Ask:
         entry.refuse(error)
         if entry.partition is not None and error.code not in _NO_START_OFFSET:
             entry.start_offset = entry.partition.log.log_start_offset
+
+    def reads(self) -> list[FlushState]:
+        """The logs that the answer depends on."""
+        return list(dict.fromkeys([*self.seen, *(partition.flush_state for partition, _ in self.appended)]))
+
+    def take_sought(self) -> list[tuple[Partition, Entry, WrittenBeforeError]]:
+        """What is to be looked up; it is looked up once."""
+        taken, self.sought = self.sought, []
+        return taken
 
     def may_repeat(self) -> bool:
         """Whether other batches of the same partition may go the same way: one was appended, and nothing waits."""

@@ -22,7 +22,7 @@ from storage.files.sim_env import MemoryFiles
 CASES = {"admin": 25, "cluster": 25, "offsets": 25, "log": 40, "transactions": 30}
 FIRST = 22_040  # a case of the log soon after it deletes records right after a kill
 STARTS = 3  # in each case
-SETTINGS = {"producer.state": "latest"}  # the default: by Kafka's rule a start forgets all but the last batch
+SETTINGS = {"producer.state": "latest"}  # by Kafka's rule a start forgets all but the last batch
 
 
 class Staying(WorldPeer):

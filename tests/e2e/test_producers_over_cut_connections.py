@@ -103,6 +103,5 @@ def test_all_records_are_there_once_and_in_order(broker: Broker, first_sequence:
                 producer.disconnected()
     assert proxy.cuts > 20
     assert producer.most_in_flight == 100
-    assert producer.codes.keys() <= {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
-    assert producer.codes[ErrorCode.DUPLICATE_SEQUENCE_NUMBER] > 0
+    assert producer.codes.keys() == {ErrorCode.NONE}  # what was sent again has an offset, which is checked next
     check_records(read_all(address, "t"), [producer])

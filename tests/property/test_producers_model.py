@@ -1,7 +1,8 @@
 """Random work of idempotent producers against a model: retries, gaps, new epochs, wraps, lost writes and restarts.
 
 The model keeps every batch that was ever acknowledged, and says from the rules alone what the partition has to answer:
-those of KAFKA-12207 (producer.state=latest), and those of released Kafka (batches).
+those of KAFKA-12207 (producer.state=latest), the same with offsets from the log (lookup), and those of released Kafka
+(batches).
 """
 
 from __future__ import annotations
@@ -189,6 +190,22 @@ class ProducerMachine(RuleBasedStateMachine):
         assert values_of(answer.records) == self.values
 
 
+class LookupMachine(ProducerMachine):
+    """producer.state=lookup: what was written is answered with its offset, and with none if it comes in another cut."""
+
+    state = "lookup"
+
+    def repeated(self, known: list[Known], first: int, last: int) -> tuple[ErrorCode, int] | None:
+        found = [entry.offset for entry in known if (entry.first, entry.last) == (first, last)]
+        return (ErrorCode.NONE, found[-1]) if found else super().repeated(known, first, last)
+
+    @rule(pid=PRODUCERS, count=st.integers(1, 8))
+    def go_on_with_large_batches(self, pid: int, count: int) -> None:
+        """The index of the log gets entries, and the search more than one slice."""
+        for _ in range(count):
+            self.go_on(pid, 300)
+
+
 class BatchesMachine(ProducerMachine):
     """producer.state=batches: five batches, of which a snapshot holds the last."""
 
@@ -217,6 +234,8 @@ class BatchesMachine(ProducerMachine):
 
 SETTINGS = budget(12, stateful_step_count=30)
 ProducerMachine.TestCase.settings = SETTINGS
+LookupMachine.TestCase.settings = SETTINGS
 BatchesMachine.TestCase.settings = SETTINGS
 test_producers_keep_to_the_model = ProducerMachine.TestCase
+test_offsets_that_are_looked_up_keep_to_the_model = LookupMachine.TestCase
 test_producers_of_released_kafka_keep_to_the_model = BatchesMachine.TestCase

@@ -81,7 +81,7 @@ class DataHistory(History):
             log_cleaner_backoff_ms="1500",
             producer_id_expiration_ms="86400000" if self.keeps_producers else "8000",
             log_flush_offset_checkpoint_interval_ms=rng.choice(["1500", "60000"]),
-            producer_state=rng.choice(["latest", "batches"]),
+            producer_state=rng.choice(["lookup", "latest", "batches"]),
         )
         self.connect()
         self.begin_again()

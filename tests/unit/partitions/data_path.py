@@ -73,9 +73,13 @@ class FakeConnection:
         self.parked: set[int] = set()
         self.filled: list[tuple[int, Any]] = []
         self.refusals: list[str] = []
+        self.muted = False
 
     def fill(self, slot: int, reply: Any) -> None:
         self.filled.append((slot, reply))
+
+    def mute(self, is_muted: bool) -> None:
+        self.muted = is_muted
 
     def refuse(self, why: str) -> None:
         self.refusals.append(why)
@@ -306,6 +310,10 @@ class DataPath:
         response = self.produce_request(request, self.context(version, **ctx))
         if end_turn:
             self.end_turn()
+        if response is LATER and end_turn and self.turn.jobs:
+            while self.turn.jobs.step():
+                self.end_turn()
+            response = self.answers.pop()[1]
         if response is None or response is LATER:
             return response
         return response.responses[0].partition_responses[0]

@@ -30,7 +30,8 @@ def test_repeated_batch_answers_the_first_offset_and_writes_nothing() -> None:
     assert path.partition(topic, 0).log.end_offset == 3
 
 
-def test_batch_behind_the_latest_is_a_duplicate_without_an_offset(path: DataPath) -> None:
+def test_batch_behind_the_latest_is_a_duplicate_without_an_offset() -> None:
+    path = DataPath(producer_state="latest")
     topic = path.topic()
     for seq in range(2):
         path.produce(batch(b"a", pid=3, epoch=0, seq=seq, ts=NOW_MS - seq))
@@ -42,14 +43,14 @@ def test_batch_behind_the_latest_is_a_duplicate_without_an_offset(path: DataPath
     assert path.partition(topic, 0).log.end_offset == 2
 
 
-@pytest.mark.parametrize("state", ["latest", "batches"])
+@pytest.mark.parametrize("state", ["lookup", "latest", "batches"])
 def test_refused_first_batch_that_comes_again_holds_back_those_behind_it(state: str) -> None:
     path = DataPath(producer_state=state)
     path.topic()
     assert path.produce(broken(batch(b"a", pid=3, epoch=0, seq=0))).error_code == ErrorCode.CORRUPT_MESSAGE
     second = path.produce(batch(b"b", pid=3, epoch=0, seq=1))
-    assert second.error_code == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if state == "latest" else ErrorCode.NONE)
-    if state == "latest":
+    assert second.error_code == (ErrorCode.NONE if state == "batches" else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    if state != "batches":
         assert [path.produce(batch(b"b", pid=3, epoch=0, seq=seq)).base_offset for seq in (0, 1)] == [0, 1]
 
 

@@ -59,7 +59,7 @@ def test_log_without_records_and_producers_gets_no_snapshot():
 
 
 @pytest.mark.parametrize("flush", ["os", "fsync"])
-@pytest.mark.parametrize("state", ["latest", "batches"])
+@pytest.mark.parametrize("state", ["lookup", "latest", "batches"])
 @pytest.mark.parametrize("delete", [delete_all, let_all_expire])
 def test_batch_sent_again_after_all_records_were_deleted_and_a_clean_stop_is_not_appended_again(flush, state, delete):
     world, client = world_with_topic(flush, producer_state=state)
@@ -93,7 +93,7 @@ def test_producer_whose_records_were_deleted_goes_on_after_kill_9_though_its_mar
     assert producer.produce(b"b") == 0
 
 
-@pytest.mark.parametrize("state", ["latest", "batches"])
+@pytest.mark.parametrize("state", ["lookup", "latest", "batches"])
 @pytest.mark.parametrize("delete", [delete_all, let_all_expire])
 def test_batch_sent_again_after_a_kill_and_the_deletion_of_all_records_is_not_appended_again(state, delete):
     world, client = world_with_topic(producer_state=state)
