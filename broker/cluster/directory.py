@@ -147,6 +147,7 @@ class DataDirectory:
             clean=self.was_clean or self.is_copy,
             synced=not self.is_copy,
             topic_id=topic_id,
+            may_have_gaps="compact" in config.cleanup_policy or key in self._cleaned,
         )
         if log.report.dropped_bytes:
             logger.warning("%s-%d: %s", name, index, log.report)
@@ -227,6 +228,13 @@ class DataDirectory:
         """
         self.log_start_moved(*key, offset)
         if self._config.flush == "fsync":  # at "os" the next checkpoint has it, at the latest that of a clean stop
+            self.write_checkpoints()
+
+    def will_clean(self, key: tuple[str, int]) -> None:
+        """Note that a log may have gaps from now on, even if its policy changes before `cleaned`. Errors: OSError."""
+        if key not in self._cleaned:
+            self._cleaned[key] = 0
+            self._changed.add(checkpoints.CLEANER_OFFSETS)
             self.write_checkpoints()
 
     def cleaned(self, key: tuple[str, int], offset: int) -> None:

@@ -253,6 +253,7 @@ class Maintenance:
             if self._is_dirty(log, None) or (commits and self._is_wasteful(log)):
                 limit = self._archive.cleaning_limit(topic, index, log, stable_offset)
                 if limit >= stable_offset or self._is_dirty(log, limit):
+                    self._directory.will_clean((topic, index))
                     yield from clean(self._turn.now_ms, limit)
                     if self._directory.logs.get((topic, index)) is log:  # not one of a topic made again meanwhile
                         self._directory.cleaned((topic, index), log.cleaned_offset)

@@ -37,6 +37,7 @@ class Log(LogWriter):
         clean: bool = False,
         synced: bool = True,
         topic_id: bytes | None = None,
+        may_have_gaps: bool = True,
     ) -> Log:
         """The log of a directory, recovered; clean says that it was closed well and need not be scanned.
 
@@ -52,6 +53,7 @@ class Log(LogWriter):
                 clean=clean,
                 synced=synced,
                 topic_id=topic_id,
+                may_have_gaps=may_have_gaps,
             )
         )
 
@@ -66,11 +68,12 @@ class Log(LogWriter):
         clean: bool,
         synced: bool,
         topic_id: bytes | None,
+        may_have_gaps: bool = True,
     ) -> Generator[None, None, Log]:
         """The same in slices."""
         log = Log(env, directory, config or LogConfig(), topic_id)
         log.epochs.load(env.files, directory)
-        recovered = yield from recovering(env, directory, log.config, log.epochs, recovery_point, clean)
+        recovered = yield from recovering(env, directory, log.config, log.epochs, recovery_point, clean, may_have_gaps)
         log.segments, log.report = recovered.segments, recovered.report
         first = log.segments[0].base_offset if log.segments else log_start_offset
         end = max(recovered.end_offset, first)

@@ -61,18 +61,32 @@ class Recovered(NamedTuple):
 
 
 def recover(
-    env: Env, directory: str, config: LogConfig, epochs: LeaderEpochs, recovery_point: int, clean: bool
+    env: Env,
+    directory: str,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    recovery_point: int,
+    clean: bool,
+    may_have_gaps: bool = True,
 ) -> Recovered:
     """The segments of a directory, the last one cut to whole batches.
 
     Durable: everything below recovery_point was synced and is not scanned again.
+    may_have_gaps: the log was cleaned once, or may have been. In others each batch follows the one before it; the CRC
+             of a batch does not cover its base offset, and a wrong one would move the end of the log.
     Errors:  StorageError: damage that no crash of ours explains; nothing is changed on disk then.
     """
-    return all_at_once(recovering(env, directory, config, epochs, recovery_point, clean))
+    return all_at_once(recovering(env, directory, config, epochs, recovery_point, clean, may_have_gaps))
 
 
 def recovering(
-    env: Env, directory: str, config: LogConfig, epochs: LeaderEpochs, recovery_point: int, clean: bool
+    env: Env,
+    directory: str,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    recovery_point: int,
+    clean: bool,
+    may_have_gaps: bool = True,
 ) -> Generator[None, None, Recovered]:
     """The same in slices. Nothing may write to the directory between them."""
     files = env.files
@@ -84,7 +98,7 @@ def recovering(
     scanned = 0
     for segment, next_base in zip(segments, bases[1:], strict=False):
         if not clean and next_base > recovery_point:
-            scan = _Scan(segment, config, epochs, recovery_point)
+            scan = _Scan(segment, config, epochs, recovery_point, may_have_gaps)
             yield from scan.steps()
             scanned += scan.scanned_bytes
             if scan.position != segment.size:
@@ -94,10 +108,10 @@ def recovering(
             segment.save_index(final=True)
     last = segments[-1]
     if clean:
-        tail = _tail(last, epochs)
+        tail = _tail(last, epochs, may_have_gaps)
         if tail is not None:
             return Recovered(segments, tail, RecoveryReport(scanned))
-    scan = _Scan(last, config, epochs, 0 if clean else recovery_point)
+    scan = _Scan(last, config, epochs, 0 if clean else recovery_point, may_have_gaps)
     yield from scan.steps()
     report = RecoveryReport(scanned + scan.scanned_bytes)
     if scan.position != last.size:
@@ -206,12 +220,19 @@ def _missing_epochs(segments: list[Segment], epochs: LeaderEpochs, trusted_offse
                 yield
 
 
-def _tail(segment: Segment, epochs: LeaderEpochs) -> int | None:
+def _tail(segment: Segment, epochs: LeaderEpochs, may_have_gaps: bool) -> int | None:
     """End offset of a segment that was closed well, or None when its file does not end with a whole batch."""
     index = segment.index
-    position = index.positions[-1] if index.positions else 0
-    end_offset = segment.base_offset
+    # the last entry was made from the batch that is to be checked, so the one before it is where to begin
+    position, end_offset = 0, segment.base_offset
+    if may_have_gaps and index.positions:
+        position = index.positions[-1]
+    elif len(index.positions) > 1:
+        position = index.positions[-2]
+        end_offset = next(segment.headers(position))[1].base_offset
     for at, header in segment.headers(position):
+        if not may_have_gaps and header.base_offset != end_offset:
+            raise _gap(segment, at, header.base_offset, end_offset)
         position = at + header.length + LOG_OVERHEAD_BYTES
         end_offset = header.next_offset
         if header.partition_leader_epoch > epochs.latest:
@@ -222,10 +243,22 @@ def _tail(segment: Segment, epochs: LeaderEpochs) -> int | None:
     return end_offset if position == segment.size else None
 
 
+def _gap(segment: Segment, position: int, base_offset: int, next_offset: int) -> StorageError:
+    why = f"offset {base_offset} comes where {next_offset} should, and the log was never compacted"
+    return damage(segment, position, why)
+
+
 class _Scan:
     """A walk over one segment with every check; after its last step, position is where the good part ends."""
 
-    def __init__(self, segment: Segment, config: LogConfig, epochs: LeaderEpochs, trusted_offset: int) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        config: LogConfig,
+        epochs: LeaderEpochs,
+        trusted_offset: int,
+        may_have_gaps: bool,
+    ) -> None:
         self.reason = ""
         self.next_offset = segment.base_offset
         self.position = self._trusted_position(segment, trusted_offset)
@@ -233,12 +266,13 @@ class _Scan:
         self._segment = segment
         self._interval_bytes = config.index_interval_bytes
         self._epochs = epochs
+        self._may_have_gaps = may_have_gaps
 
     def steps(self) -> Iterator[None]:
         """Walk on, a slice at a time. Errors: StorageError."""
         segment, epochs, interval_bytes = self._segment, self._epochs, self._interval_bytes
         start, next_offset, max_offset = self.position, self.next_offset, segment.max_offset
-        leader_epoch, cost = None, 0
+        leader_epoch, cost, may_have_gaps = None, 0, self._may_have_gaps
         for position, header, batch in segment.batches(start):
             if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
                 self.reason = "a batch has a wrong CRC"
@@ -247,6 +281,8 @@ class _Scan:
             last_offset = base_offset + header.last_offset_delta
             if base_offset < next_offset or last_offset < base_offset:
                 raise damage(segment, position, f"offsets {base_offset} to {last_offset} come after {next_offset - 1}")
+            if base_offset != next_offset and not may_have_gaps:
+                raise _gap(segment, position, base_offset, next_offset)
             if last_offset > max_offset:
                 raise damage(segment, position, f"offset {last_offset} is too far from its segment's")
             if header.partition_leader_epoch != leader_epoch:
