@@ -32,6 +32,8 @@ LOOK_AGAIN_S: Final = 0.005
 MOST_RECORDS: Final = 10_000
 ANSWER_BYTES: Final = 8 << 20
 MARK_ABORT: Final = 0
+# A topic was deleted, or its leader has moved, between two requests of one call.
+MOVED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 ISOLATION: Final = {"uncommitted": 0, "committed": 1}
 METADATA_VERSION, CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 12, 7, 9, 12  # by topic name
 EARLIEST, LIST_VERSION = -2, 7
@@ -105,7 +107,7 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, '"offset" and "offsets" take 0 or more')
     broker, life, source = cluster.broker, cluster.life, body.get("source", "")
     client = LocalClient(broker, cluster.config)
-    reader = _Reader(client, topic, isolation, most)
+    reader = _Reader(client, topic, isolation, most, waits=least > 0)
     found = reader.found
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
@@ -174,14 +176,18 @@ async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int
 
 
 class _Reader:
-    """Reads records of a topic, until `most` are found."""
+    """Reads records of a topic, until `most` are found.
 
-    def __init__(self, client: LocalClient, topic: str, isolation: str, most: int) -> None:
+    waits  what has gone since its leaders were looked up is looked for again later; otherwise it is refused.
+    """
+
+    def __init__(self, client: LocalClient, topic: str, isolation: str, most: int, *, waits: bool) -> None:
         self.found: list[dict[str, Any]] = []
         self._client = client
         self._topic = topic
         self._isolation = isolation
         self._most = most
+        self._waits = waits
 
     async def read(self, partition: int, leader: int | None, position: int) -> int:
         """Add those of a partition from an offset to its end. Returns the offset after the last. Errors: RefusedError.
@@ -190,6 +196,8 @@ class _Reader:
         """
         while leader is not None and len(self.found) < self._most:
             row = await self._fetch(partition, leader, position)
+            if self._waits and row.error_code in MOVED:
+                break
             if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the reply does not say where the log begins
                 first = await offset_at(self._client, self._topic, partition, leader, EARLIEST)
                 if position < first:
