@@ -30,7 +30,8 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not java and not spark and not page and not image and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --durations-min 3 \
+	  -m "not java and not spark and not page and not image and not slow" $(ARGS)
 
 # The inner loop: what runs in this process alone, 45 seconds on two free cores.
 test-fast: $(VENV)/.dev

@@ -154,6 +154,7 @@ def test_upper_limit_is_not_kept_where_a_request_was_too_large_to_be_read(broker
     assert broker.journal.verify(group="nobody", client_id="large", times=0) == []
 
 
+@pytest.mark.slow  # ten thousand requests, each decoded
 def test_more_requests_than_an_answer_has_are_counted_all():
     with Broker(flush="memory", journal_mb=16) as broker:
         ask_api_versions(broker, 10_050)
@@ -268,6 +269,7 @@ def test_follower_gets_requests_that_are_answered_while_it_is_answered():
         assert len(numbers) == len(set(numbers)) == 2000
 
 
+@pytest.mark.slow  # as above
 def test_follower_gets_all_of_more_requests_than_an_answer_has():
     with Broker(flush="memory", journal_mb=16) as broker:
         ask_api_versions(broker, 1)

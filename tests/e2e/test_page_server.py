@@ -187,6 +187,7 @@ def test_streams_are_limited_and_make_room_when_their_client_hangs_up():
         assert broker.log == ""
 
 
+@pytest.mark.slow  # twelve seconds in which nothing is read
 def test_slow_reader_loses_updates_is_told_and_costs_no_memory():
     with Broker(flush="memory") as broker:
         broker.control.ask("POST", "/_admin/topics", {"name": "many", "partitions": 1000})

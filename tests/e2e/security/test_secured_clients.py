@@ -21,6 +21,7 @@ from typing import Any
 import aiokafka
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from budget import short_and_slow
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
@@ -141,7 +142,7 @@ def test_wrong_password_is_the_client_s_authentication_error(make, ask, client):
     assert "Authentication failed during authentication due to invalid credentials" in found
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", short_and_slow(CLIENTS, 2))
 def test_each_fault_of_the_broker_s_certificate_is_named_by_the_client(make, ask, client):
     cluster = make("ssl")
     before = cluster.client_config(client)

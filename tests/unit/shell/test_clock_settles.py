@@ -50,11 +50,11 @@ class Busy:
         self.durability.syncs_done += 1
 
 
-async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch) -> bool:
+async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch, limit_s: float = 2.0) -> bool:
     loop = SimpleNamespace(time=lambda: busy.steps / 1000)
     monkeypatch.setattr(clock, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
     cluster: Any = SimpleNamespace(broker=busy, is_removed=False, clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
-    return bool(await clock.settle(cluster, 2.0))
+    return bool(await clock.settle(cluster, limit_s))
 
 
 async def test_clock_settles_under_traffic_once_the_due_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ async def test_clock_settles_once_syncs_that_began_later_have_ended(monkeypatch:
 async def test_clock_does_not_settle_while_due_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = Busy()
     busy.jobs.add(busy.job("endless", 10**9))
-    assert not await settles(busy, monkeypatch)
+    assert not await settles(busy, monkeypatch, limit_s=0.3)
     assert "endless" not in busy.done
 
 
