@@ -23,7 +23,9 @@ TYPE_IDS = {
     "PASSWORD": 9,
 }
 _BITS = {"SHORT": 15, "INT": 31, "LONG": 63}
-_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# As Java's Double.valueOf, which takes the suffixes of its literals, but for NaN and Infinity, which mean nothing here.
+_DOUBLE = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?", re.ASCII)
+_HEX_DOUBLE = re.compile(r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[dDfF]?", re.ASCII)
 _THROTTLED = re.compile(r"(\d+:\d+)?")
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(  # the groups: sign, days, hours, minutes, seconds, their fraction
@@ -62,9 +64,12 @@ def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
             raise ConfigError(key, text, "Expected value to be either true or false")
         return lowered == "true"
     elif kind == "DOUBLE":
-        if not _DOUBLE.fullmatch(text):
+        if found := _DOUBLE.fullmatch(text):
+            value = float(found[1])
+        elif found := _HEX_DOUBLE.fullmatch(text):
+            value = float.fromhex(found[1])
+        else:
             raise ConfigError(key, text, "Not a number of type DOUBLE")
-        value = float(text)
     elif kind == "LIST":
         value = tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
         if "" in value:

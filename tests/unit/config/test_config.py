@@ -22,6 +22,19 @@ PYTHON_TYPES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("0.5d", 0.5), ("1F", 1.0), (".25", 0.25), ("5e-1D", 0.5), ("0x1p-2", 0.25), ("+0x.8P0f", 0.5)]
+)
+def test_numbers_are_written_as_java_reads_them(text, value):
+    assert BrokerConfig.load({"log.cleaner.min.cleanable.ratio": text}).log_cleaner_min_cleanable_ratio == value
+
+
+@pytest.mark.parametrize("text", ["d", "0.5dd", "0x1", "1_0", "0.5 d"])
+def test_other_numbers_are_refused(text):
+    with pytest.raises(ConfigError, match="Not a number of type DOUBLE"):
+        BrokerConfig.load({"log.cleaner.min.cleanable.ratio": text})
+
+
 def test_defaults_are_kafkas():
     config = BrokerConfig.load({})
     assert config.num_partitions == 1
