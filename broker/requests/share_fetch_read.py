@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from broker.cluster.acls import READ, TOPIC
 from broker.coordinator.share.acquire import BATCH_OPTIMIZED, Wish
 from broker.coordinator.share.reader import Behind, Taken, peek, read_new, take, take_new
+from broker.coordinator.share.sessions import Place  # mypyc evaluates the annotations of a NamedTuple
+from broker.coordinator.share.table import Live  # as above
 from broker.wire.route import SMALL_FETCH_BYTES
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.cluster.nodes import Nodes
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.share.sessions import Place
-    from broker.coordinator.share.table import Live, SharePartitions
+    from broker.coordinator.share.table import SharePartitions
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions
     from broker.partitions.waiters import Waiter
