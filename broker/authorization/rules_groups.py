@@ -10,6 +10,7 @@ from broker.authorization.access import Access
 from broker.authorization.split import Merge, appending, chain, partition, refuse_parts
 from broker.cluster.acls import CLUSTER_ACTION, DELETE, DESCRIBE, GROUP, READ, TOPIC, TRANSACTIONAL_ID
 from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
+from protocol.api import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.cluster import Coordinator
 from protocol.messages.offsets import (
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
 
-NO_ID = bytes(16)
+TOPIC_IDS_SINCE: dict[int, int] = {ApiKey.OFFSET_COMMIT: 10, ApiKey.OFFSET_FETCH: 10}
+NEVER = 1 << 15
 DENIED_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 DENIED_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 NOT_ASKED = -(1 << 31)
@@ -73,7 +75,7 @@ def offset_commit(access: Access, metadata: ClusterMetadata, ctx: Context, reque
 
 
 def _topics_read(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> Merge | None:
-    name_of = _names(metadata)
+    name_of = _names(metadata, ctx)
     allowed = access.allowed(READ, TOPIC, [name for topic in request.topics if (name := name_of(topic)) is not None])
     request.topics, refused = partition(
         request.topics, lambda topic: (name := name_of(topic)) is None or name in allowed
@@ -81,14 +83,17 @@ def _topics_read(access: Access, metadata: ClusterMetadata, ctx: Context, reques
     return refuse_parts(ctx, request, "topics", refused, "topics", DENIED_TOPIC)
 
 
-def _names(metadata: ClusterMetadata) -> Callable[[Any], str | None]:
-    """The name of a topic in a request, by its id where it has one; None: unknown, which the handler reports."""
+def _names(metadata: ClusterMetadata, ctx: Context) -> Callable[[Any], str | None]:
+    """The name of a topic in a request, by its id in versions that have ids; None: unknown, which the handler reports.
+
+    Such a version may have an id of zeros: no topic, and not the topic without a name.
+    """
+    by_id = ctx.api_version >= TOPIC_IDS_SINCE.get(ctx.api_key, NEVER)
 
     def name_of(topic: Any) -> str | None:
-        topic_id = getattr(topic, "topic_id", NO_ID)
-        if topic_id == NO_ID:
+        if not by_id:
             return str(topic.name)
-        found = metadata.topics_by_id.get(topic_id)
+        found = metadata.topics_by_id.get(topic.topic_id)
         return None if found is None else found.name
 
     return name_of
@@ -101,7 +106,7 @@ def offset_fetch(access: Access, metadata: ClusterMetadata, ctx: Context, reques
     kept, refused = partition(request.groups, lambda group: access.may(DESCRIBE, GROUP, group.group_id))
     failed = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=DENIED_GROUP) for group in refused]
     request.groups = kept
-    name_of = _names(metadata)
+    name_of = _names(metadata, ctx)
     errors: dict[str, list[OffsetFetchResponseTopics]] = {}
     of_all = set()
     for group in kept:

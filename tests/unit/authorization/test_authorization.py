@@ -11,7 +11,7 @@ from core_requests import commit_request, fetch_request, produce_request
 
 from broker.authorization.authorizer import Authorizer
 from broker.authorization.table import RULES
-from broker.cluster.acls import CLUSTER, DESCRIBE, READ, TOPIC, WRITE, Acls
+from broker.cluster.acls import CLUSTER, DESCRIBE, GROUP, READ, TOPIC, WRITE, Acls
 from broker.cluster.metadata import ClusterMetadata
 from broker.config.authorizer_setting import CLASS
 from broker.config.settings import BrokerConfig, ConfigError
@@ -27,6 +27,7 @@ from protocol.messages.acls import (
 )
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
+from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchRequestFetchPartition,
@@ -355,3 +356,16 @@ def test_api_without_a_rule_is_refused_to_everybody(clients: Clients, monkeypatc
         answer = client.call(request)
         assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert answer.error_message == "DescribeCluster has no rule of authorization: it is refused to everybody"
+
+
+@pytest.mark.parametrize("topic_id", [bytes(16), bytes(range(16))])
+def test_id_that_no_topic_has_is_unknown_and_not_forbidden(clients, topic_id):
+    """Kafka looks ids up before it asks for rights; an id of zeros is not the topic without a name."""
+    assert clients.make(acl(READ, "g", GROUP), acl(DESCRIBE, "g", GROUP)) == [0, 0]
+    request = commit_request("g", {0: 5})
+    request.topics[0].topic_id = topic_id
+    answer = clients.alice.call(request, 10)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0])]
+    fetched = clients.alice.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=wanted)]), 10)
+    assert fetched.groups[0].topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
