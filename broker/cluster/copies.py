@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.cluster.topic_names import METADATA_TOPIC
 from storage.files import checkpoints
 from storage.segments.recovery import CLEANED_SUFFIX, DELETED_SUFFIX
 from storage.segments.segment import LOG_SUFFIX
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 CONTROL: Final = ".momus-control"  # where the process is controlled: written by shell/control/place.py
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
-METADATA: Final = "/__cluster_metadata-"
 RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place
 SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
@@ -49,7 +49,7 @@ _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 def is_private(path: str) -> bool:
     """Whether a file may hold what passwords are checked with: users are records of the metadata, and the requests that
     make users are in recordings."""
-    return METADATA in path or f"/{RECORDINGS}/" in path
+    return f"/{METADATA_TOPIC}-" in path or f"/{RECORDINGS}/" in path
 
 
 def is_discarded(name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, is_discarded, partition_of, partitions_in
 from broker.cluster.identity import DirectoryError, ensure_cluster_id, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
+from broker.cluster.topic_names import METADATA_TOPIC
 from storage.files import checkpoints
 from storage.files.errors import LockedError, StorageError
 from storage.files.removal import is_leftover, remove_directory
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.directory")
 
-METADATA_TOPIC = "__cluster_metadata"
 WORTH_AN_INDEX_BYTES = 1 << 20  # a start walks over less within a few milliseconds
 
 

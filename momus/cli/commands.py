@@ -133,7 +133,7 @@ def topic_describe(
     with _connect(bootstrap, timeout_s) as client:
         topics = client.describe_topics(wanted)
     if as_json:
-        _print_json(topics)
+        say_json(topics)
     else:
         for described in topics:
             say(f"{described['name']}  id {described['topic_id']}")
@@ -198,7 +198,7 @@ def group_describe(
     with _connect(bootstrap, timeout_s) as client:
         groups = [client.describe_group(name) for name in wanted]
     if as_json:
-        _print_json(groups)
+        say_json(groups)
     else:
         for described in groups:
             epochs = f"  epoch {described['group_epoch']}" if "group_epoch" in described else ""
@@ -220,13 +220,9 @@ def _names(arguments: tuple[str, ...], options: tuple[str, ...], what: str = "to
     return names
 
 
-def _print_json(value: object) -> None:
-    say_json(value)
-
-
 def _show(as_json: bool, rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
     if as_json:
-        _print_json(rows)
+        say_json(rows)
     else:
         _table(rows, columns)
 
@@ -234,7 +230,7 @@ def _show(as_json: bool, rows: list[dict[str, object]], columns: tuple[str, ...]
 def _report(as_json: bool, results: list[dict[str, object]], done: str) -> None:
     """Say what became of each; exit 1 if any was refused."""
     if as_json:
-        _print_json(results)
+        say_json(results)
     else:
         for result in results:
             if result["error"] is None:

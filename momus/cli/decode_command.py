@@ -8,7 +8,8 @@ import sys
 
 import click
 
-from momus.cli.commands import _json, _print_json
+from momus.cli.commands import _json
+from momus.cli.say import say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def decode(frames: tuple[str, ...], response: str | None, sized: bool | None, as
         sized = _is_sized(data, is_request=api is None)
     found = _trees(data, sized, api)
     if as_json:
-        _print_json([{"position": position, **trees.as_json(tree)} for position, tree in found])
+        say_json([{"position": position, **trees.as_json(tree)} for position, tree in found])
     else:
         for number, (position, tree) in enumerate(found, 1):
             if number > 1:

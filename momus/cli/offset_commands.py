@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from momus.cli.commands import _bootstrap, _print_json, _show
+from momus.cli.commands import _bootstrap, _show
 from momus.cli.repair_command import repair
 from momus.cli.say import say, say_json
 
@@ -262,7 +262,7 @@ def check(data_dir: str, as_json: bool, logs: tuple[str, ...]) -> None:
         raise click.BadParameter(f"{data_dir} holds no log {', '.join(absent)}", param_hint="TOPIC-PARTITION")
     rows = [{"log": name, **check_log(files, os.path.join(data_dir, name))._asdict()} for name in names]
     if as_json:
-        _print_json(rows)
+        say_json(rows)
     else:
         _show(False, rows, ("log", "segments", "batches", "records", "size_bytes", "first_offset", "end_offset"))
         for row in rows:

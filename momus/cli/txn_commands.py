@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from momus.cli.commands import _bootstrap, _json, _names, _print_json, _show, _table
-from momus.cli.say import say
+from momus.cli.commands import _bootstrap, _json, _names, _show, _table
+from momus.cli.say import say, say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def txn_describe(names: tuple[str, ...], as_json: bool, bootstrap: str, timeout_
     with _connect(bootstrap, timeout_s) as client:
         rows = [client.describe_transaction(name) for name in wanted]
     if as_json:
-        _print_json(rows)
+        say_json(rows)
     else:
         for row in rows:
             if row["error"] is not None:

@@ -11,6 +11,18 @@ import time
 from contextlib import suppress
 from random import Random
 
+# librdkafka's idempotent producer with small batches, five of them in flight, that comes back at once.
+OVER_CUTS = {
+    "enable.idempotence": True,
+    "max.in.flight.requests.per.connection": 5,
+    "linger.ms": 1,
+    "batch.num.messages": 50,
+    "reconnect.backoff.ms": 1,
+    "reconnect.backoff.max.ms": 20,
+    "retry.backoff.ms": 5,
+    "message.timeout.ms": 300_000,
+}
+
 
 class FaultProxy:
     """Forwards connections to a broker until a random number of bytes has passed in one of the directions."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from momus.cli.commands import _json, _print_json
+from momus.cli.commands import _json
+from momus.cli.say import say_json
 from momus.kit.visible import visible
 
 TYPE_CHECKING = False
@@ -53,6 +54,6 @@ def doctor(addresses: tuple[str, ...], timeout_s: float, write: bool, cafile: st
                     mark = click.style(f"{finding.level:8}", fg=COLOURS[finding.level])
                     click.echo(f"{mark} {visible(f'{finding.about}: {finding.sentence}')}")
     if as_json:
-        _print_json([finding._asdict() for finding in findings])
+        say_json([finding._asdict() for finding in findings])
     if any(finding.level == "problem" for finding in findings):
         raise SystemExit(1)

@@ -6,8 +6,8 @@ import time
 
 import click
 
-from momus.cli.commands import _bootstrap, _json, _names, _print_json, _report, _table, group
-from momus.cli.say import say
+from momus.cli.commands import _bootstrap, _json, _names, _report, _table, group
+from momus.cli.say import say, say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _reset(words: dict[str, Any], only_group: str | None) -> Reset:
 
 def _show_plan(rows: list[dict[str, object]], as_json: bool, export: bool, *, several: bool) -> None:
     if as_json:
-        _print_json(rows)
+        say_json(rows)
     elif export:
         columns = ("group", "topic", "partition", "offset") if several else ("topic", "partition", "offset")
         for row in rows:

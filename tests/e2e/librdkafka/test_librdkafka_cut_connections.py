@@ -7,7 +7,7 @@ from budget import slow
 from clientwork import LIMIT_S
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from fault_proxy import FaultProxy
+from fault_proxy import OVER_CUTS, FaultProxy
 from read_back import read_back
 
 
@@ -20,19 +20,7 @@ def test_all_records_are_there_once_and_in_order(serve, name, state, records):
         admin = AdminClient(direct)
         admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_S)
         failed = []
-        producer = Producer(
-            {
-                **direct,
-                "enable.idempotence": True,
-                "max.in.flight.requests.per.connection": 5,
-                "linger.ms": 1,
-                "batch.num.messages": 50,
-                "reconnect.backoff.ms": 1,
-                "reconnect.backoff.max.ms": 20,
-                "retry.backoff.ms": 5,
-                "message.timeout.ms": 300_000,
-            }
-        )
+        producer = Producer({**direct, **OVER_CUTS})
         for number in range(records):
             producer.produce(name, b"%0100d" % number, on_delivery=lambda error, _: error and failed.append(error))
             producer.poll(0)

@@ -7,7 +7,7 @@ from budget import short_and_slow
 from clientwork import LIMIT_S
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from fault_proxy import FaultProxy
+from fault_proxy import OVER_CUTS, FaultProxy
 from read_back import read_back
 
 RECORDS = 10_000
@@ -23,19 +23,7 @@ def test_offsets_told_over_cut_connections_are_those_in_the_log(serve, name, see
         admin = AdminClient(direct)
         admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_S)
         told: dict[int, object] = {}
-        producer = Producer(
-            {
-                **direct,
-                "enable.idempotence": True,
-                "max.in.flight.requests.per.connection": 5,
-                "linger.ms": 1,
-                "batch.num.messages": 50,
-                "reconnect.backoff.ms": 1,
-                "reconnect.backoff.max.ms": 20,
-                "retry.backoff.ms": 5,
-                "message.timeout.ms": 300_000,
-            }
-        )
+        producer = Producer({**direct, **OVER_CUTS})
         for number in range(RECORDS):
             producer.produce(
                 name,

@@ -1,4 +1,4 @@
-"""The table of docs/figures.md: each ratio is that of the medians beside it, and what is behind is bold."""
+"""The table of docs/figures.md: each ratio is that of the medians beside it; a row in which a peer is ahead is bold."""
 
 from __future__ import annotations
 
