@@ -45,7 +45,7 @@ EVERY_S: Final = 1.0
 
 
 class LineLimit(logging.Filter):
-    """Lets some lines a second of a logger through. How many it has left out, a line says a second later, or at the end."""
+    """Lets some lines a second of a logger through. A line says a second later, or at the end, how many it left out."""
 
     def __init__(self, logger: logging.Logger) -> None:
         super().__init__()
