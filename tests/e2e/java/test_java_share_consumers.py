@@ -15,7 +15,7 @@ TOPICS = TOOLS + "TopicCommand"
 PRODUCER = TOOLS + "ConsoleProducer"
 CONSUMER = TOOLS + "consumer.ConsoleShareConsumer"
 GROUPS = TOOLS + "consumer.group.ShareGroupCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = "org.apache.kafka.tools.ConfigCommand"
 RECORDS, MEMBERS = 200, 8
 
 
