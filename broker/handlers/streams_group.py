@@ -1,7 +1,10 @@
-"""StreamsGroupHeartbeat and StreamsGroupDescribe: the streams group protocol of KIP-1071.
+"""StreamsGroupHeartbeat, StreamsGroupDescribe and the description of topologies: the streams protocol of KIP-1071.
 
-StreamsGroupHeartbeat  A member joins with its topology, sends what changed and confirms what it gave back.
-StreamsGroupDescribe   Epochs, topology, members, their current and target assignments.
+StreamsGroupHeartbeat  A member joins with its topology, sends what changed and confirms what it gave back. v1: the
+                       acceptable lag as 64 bits; whether a description is wanted (KIP-1331).
+StreamsGroupDescribe   Epochs, topology, members, their current and target assignments. v1: the description of the
+                       topology (KIP-1331), and the name of the assignor (KIP-1357).
+StreamsGroupTopologyDescriptionUpdate  The processing nodes of an application (KIP-1331): refused, as without a plugin.
 
 Behaviour: by a heartbeat a member joins (epoch 0), keeps its session, leaves (-1), or asks the whole application to
            shut down. The broker creates internal topics. The steps are in groups/streams/heartbeat.py.
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from protocol.declare import Message
     from protocol.messages.streams_group import (
         StreamsGroupDescribeRequest,
         StreamsGroupHeartbeatRequest,
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     )
 
 STREAMS: Final = "streams"
+STICKY: Final = "sticky"  # the name of the assignor
 
 
 class View(Protocol):
@@ -150,8 +155,6 @@ def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
         raise _invalid("Static membership is not yet supported.")
     if request.task_offsets is not None or request.task_end_offsets is not None:
         raise _invalid("TaskOffsets and TaskEndOffsets are not supported yet.")
-    if request.warmup_tasks:
-        raise _invalid("WarmupTasks are not supported yet.")
     if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
 
@@ -241,10 +244,23 @@ def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDesc
     _check_enabled(broker)
     groups = describe_each(
         request,
-        lambda group_id: described_group(_find(broker, ctx, group_id)),
+        lambda group_id: described_group(
+            _find(broker, ctx, group_id), STICKY, with_description=request.include_topology_description
+        ),
         StreamsGroupDescribeResponseDescribedGroup,
     )
     return Decision(StreamsGroupDescribeResponse(groups=groups))
+
+
+def streams_group_topology_description_update(broker: View, ctx: Context, request: Message) -> Decision:
+    """Refuse the description of a topology: there is no plugin to keep it, and no member is asked for it.
+
+    Errors:  UNSUPPORTED_VERSION, before ids and groups are looked at.
+    """
+    _check_enabled(broker)
+    raise KafkaError(
+        ErrorCode.UNSUPPORTED_VERSION, "The broker has no streams group topology description plugin configured."
+    )
 
 
 def _find(broker: View, ctx: Context, group_id: str) -> StreamsGroup:

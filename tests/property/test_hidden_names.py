@@ -49,8 +49,13 @@ STATEFUL = {
     ApiKey.STREAMS_GROUP_HEARTBEAT,
 }
 NEED_NOTHING = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
+_NODES = ("subtopologies.nodes", "global_stores.source", "global_stores.processor")
+_OF_A_NODE = ("name", "source_topics", "sink_topic", "stores", "successors")
+_DESCRIPTION = "STREAMS_GROUP_DESCRIBE.groups.topology_description"
 # Fields in which an administrator is told no name of this cluster, and why.
 UNTOLD = {
+    **{f"{_DESCRIPTION}.{at}.{field}": "no description is stored" for at in _NODES for field in _OF_A_NODE},
+    f"{_DESCRIPTION}.subtopologies.subtopology_id": "no description is stored",
     "CREATE_TOPICS.topics.topic_id": "the id of what was made just now",
     "CREATE_DELEGATION_TOKEN.token_id": "the same",
     "CREATE_DELEGATION_TOKEN.hmac": "the same",

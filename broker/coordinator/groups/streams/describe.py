@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.streams.member import StreamsMember, TasksTuple
 from broker.coordinator.groups.streams.records import task_ids
@@ -29,14 +29,22 @@ if TYPE_CHECKING:
     )
 
 
-def described_group(group: StreamsGroup) -> StreamsGroupDescribeResponseDescribedGroup:
-    """State, epochs, topology and members."""
+NOT_ASKED: Final = 0  # states of the topology description; 2 and 3 need a plugin
+NOT_STORED: Final = 1
+
+
+def described_group(
+    group: StreamsGroup, assignor_name: str, *, with_description: bool
+) -> StreamsGroupDescribeResponseDescribedGroup:
+    """State, epochs, topology, members, the assignor of the next assignment, and that no description is stored."""
     return StreamsGroupDescribeResponseDescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group),
+        topology_description_status=NOT_STORED if with_description else NOT_ASKED,
+        assignor_name=assignor_name,
         members=[
             _member(member, group.target.get(member.member_id, TasksTuple())) for member in group.members.values()
         ],

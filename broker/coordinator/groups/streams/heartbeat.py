@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
 NO_VALID_TOPOLOGY: Final = -1
+TASK_OFFSET_INTERVAL_MS: Final = 60_000
+ACCEPTABLE_RECOVERY_LAG: Final = 10_000
 
 
 def heartbeat(
@@ -317,6 +319,8 @@ class Step(HeartbeatStep):
             member_id=self.member.member_id,
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=self.machine.group_value(group.group_id, "streams.heartbeat.interval.ms"),
+            task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS,
+            acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG,
             status=self.status,
         )
         if request.member_epoch == JOINING_EPOCH or current.assigned != self.before.assigned:

@@ -98,6 +98,7 @@ class Member:
         group: str = "g",
         shape: Any = None,
         endpoint: tuple[str, int] | None = None,
+        version: int = 1,
     ) -> None:
         self.world = world
         self.member_id = member_id
@@ -105,6 +106,7 @@ class Member:
         self.group = group
         self.shape = shape
         self.endpoint = endpoint
+        self.version = version
         self.epoch = 0
         self.active: Tasks = {}
         self.standby: Tasks = {}
@@ -143,7 +145,7 @@ class Member:
     def send(self, **fields: Any) -> Any:
         fields = {"endpoint_information_epoch": self.endpoint_epoch, **fields}
         request = StreamsGroupHeartbeatRequest(**{"group_id": self.group, "member_id": self.member_id, **fields})
-        reply = self.world.client.call(request, 0)
+        reply = self.world.client.call(request, self.version)
         self.world.check()
         if reply.error_code == 0 and request.member_epoch >= 0:
             self.epoch = reply.member_epoch
@@ -227,8 +229,9 @@ class StreamsWorld:
         )
         return [p.error_code for t in self.client.call(request, version).topics for p in t.partitions]
 
-    def describe(self, *groups: str) -> Any:
-        found = self.client.call(StreamsGroupDescribeRequest(group_ids=list(groups or ("g",))), 0).groups
+    def describe(self, *groups: str, version: int = 1, **asked: bool) -> Any:
+        request = StreamsGroupDescribeRequest(group_ids=list(groups or ("g",)), **asked)
+        found = self.client.call(request, version).groups
         return found if len(groups) > 1 else found[0]
 
     def list(self, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> dict[str, tuple[str, str, str]]:
