@@ -270,7 +270,9 @@ class Secrets:
             client_tags=[StreamsGroupHeartbeatRequestKeyValue(key=f"{prefix}-tag", value=f"{prefix}-tag")],
         )
         self._hide(OF_GROUP, f"{prefix}-endpoint")
-        answer = self._call(joining, 0, prefix)
+        first = copy(joining)
+        first.instance_id = f"{prefix}-instance"
+        answer = self._call(first, 0, prefix)
         beat = StreamsGroupHeartbeatRequest(group_id=f"{prefix}-streams", member_id=f"{prefix}-member")
         given = None
         for _ in range(4):  # until the internal topics are there and the tasks are given out

@@ -64,7 +64,6 @@ UNTOLD = {
     "STREAMS_GROUP_HEARTBEAT.standby_tasks.subtopology_id": "this group has no standby tasks",
     "STREAMS_GROUP_HEARTBEAT.warmup_tasks.subtopology_id": "there are no warm-up tasks yet",
     "STREAMS_GROUP_HEARTBEAT.partitions_by_user_endpoint.standby_partitions.topic": "this group has no standby tasks",
-    "STREAMS_GROUP_DESCRIBE.groups.members.instance_id": "streams groups have no static members yet",
     "STREAMS_GROUP_DESCRIBE.groups.members.assignment.standby_tasks.subtopology_id": "this group has none",
     "STREAMS_GROUP_DESCRIBE.groups.members.assignment.warmup_tasks.subtopology_id": "there are none yet",
     "STREAMS_GROUP_DESCRIBE.groups.members.target_assignment.standby_tasks.subtopology_id": "this group has none",

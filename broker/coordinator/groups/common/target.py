@@ -7,11 +7,14 @@ last step its members keep the old target, as they do while the interval has not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.group import ModernGroup, PendingTarget
     from broker.coordinator.groups.common.outcome import Outcome
+
+_Target = TypeVar("_Target")
 
 
 def is_due(group: ModernGroup, group_epoch: int, interval_ms: int, now_ms: int) -> bool:
@@ -40,6 +43,22 @@ def compute_in_steps(group: ModernGroup, pending: PendingTarget, out: Outcome) -
     """Leave the computing to the "assign" timer. The group must be one that a timer finds: one in the log."""
     group.pending_target = pending
     out.set_timer(("assign", group.group_id), 0)
+
+
+def for_present_members(group: Any, pending: PendingTarget, targets: Mapping[str, _Target]) -> dict[str, _Target]:
+    """The targets of members that are still there; a static member's successor gets those of the one before it.
+
+    group   one with `static_members`: instance id -> member id
+    """
+    present: dict[str, _Target] = {}
+    for member_id, target in targets.items():
+        if member_id in group.members:
+            present[member_id] = target
+        else:
+            successor = group.static_members.get(pending.instance_ids.get(member_id, ""))
+            if successor is not None and successor not in pending.members:
+                present[successor] = target
+    return present
 
 
 def advance(group: ModernGroup, out: Outcome) -> tuple[PendingTarget, Any] | None:

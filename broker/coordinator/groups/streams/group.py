@@ -45,6 +45,7 @@ class StreamsGroup(ModernGroup):
         "last_assignment_configs",
         "shutdown_member_id",
         "sources",
+        "static_members",
         "topology",
         "validated_topology_epoch",
     )
@@ -75,6 +76,7 @@ class StreamsGroup(ModernGroup):
         self.topology: StreamsGroupTopologyValue | None = None
         # derived from topology and members
         self.sources: Mapping[str, str] = {}  # topic -> the subtopology that reads it
+        self.static_members: dict[str, str] = {}  # instance id -> member id
         self.active: dict[tuple[str, int], str] = {}  # task -> the process that has it as active
         self.copies: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby or warm-up
         # volatile
@@ -101,6 +103,11 @@ class StreamsGroup(ModernGroup):
     def is_subscribed(self, topic: str) -> bool:
         """Whether a topic's offsets are in use."""
         return bool(self.members) and topic in self.sources
+
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        """The member that has an instance id."""
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return self.members[member_id] if member_id is not None else None
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         """The process that has a task as active, or has not confirmed that it gave it back."""
@@ -141,13 +148,23 @@ class StreamsGroup(ModernGroup):
 
     def _replay_removed(self, member: StreamsMember) -> None:
         self._replay_disown(member)
+        self._replay_release(member)
         if not self.members:
             self.shutdown_member_id = None
 
     def _replay_metadata(self, member: StreamsMember, member_metadata: MemberMetadata) -> None:
         self._replay_disown(member)
+        self._replay_release(member)
         member.member_metadata = member_metadata
+        if member_metadata.instance_id is not None:
+            self.static_members[member_metadata.instance_id] = member.member_id
         self._replay_own(member)
+
+    def _replay_release(self, member: StreamsMember) -> None:
+        """The member no longer has its instance id, unless another one has it already."""
+        instance_id = member.member_metadata.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
 
     def _replay_assignment(self, member: StreamsMember, current: CurrentAssignment) -> None:
         self._replay_disown(member)

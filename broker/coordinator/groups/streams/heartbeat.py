@@ -15,22 +15,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.classic.group import ClassicGroup
-from broker.coordinator.groups.classic.records import group_tombstone
 from broker.coordinator.groups.common.heartbeat import HeartbeatStep
 from broker.coordinator.groups.common.member import JOINING_EPOCH, check_other_epoch
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.common.target import is_too_early
 from broker.coordinator.groups.streams import topology as topologies
 from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
-from broker.coordinator.groups.streams.group import StreamsGroup
+from broker.coordinator.groups.streams.find import find_group, joining_member, known_member
 from broker.coordinator.groups.streams.member import (
     UNKNOWN,
     UNREVOKED_TASKS,
     CurrentAssignment,
     Endpoint,
     MemberMetadata,
-    StreamsMember,
     TasksTuple,
 )
 from broker.coordinator.groups.streams.reconcile import reconcile
@@ -42,7 +39,7 @@ from broker.coordinator.groups.streams.records import (
     task_ids,
     topology_record,
 )
-from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target
+from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target, members_of
 from broker.coordinator.groups.streams.topology import InternalTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
@@ -54,6 +51,7 @@ from protocol.messages.streams_group import (
 if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.streams.group import StreamsGroup
     from broker.coordinator.groups.streams.machine import Machine
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
@@ -75,11 +73,10 @@ def heartbeat(
     `request` has passed the checks that need no group; `topology` is its topology in the form it would be stored in.
 
     Shape:   member, topology, group epoch, target and current assignment records, each only if it changed.
-    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, INVALID_REQUEST,
-             STREAMS_INVALID_TOPOLOGY.
+    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
+             GROUP_MAX_SIZE_REACHED, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY.
     """
-    group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
-    group = _group(machine, group_id, epoch, out)
+    group = find_group(machine, request, out)
     if topology is not None and len({s.subtopology_id for s in topology.subtopologies}) < len(topology.subtopologies):
         raise KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, "Two subtopologies have the same id.")
     if topology is not None and topology.epoch < 0:
@@ -90,8 +87,8 @@ def heartbeat(
         owned = TasksTuple(*map(partitions_of, lists))
         named = {task.subtopology_id for tasks in lists for task in tasks}
     step = Step(machine, group, out)
-    step.find_member(member_id, epoch, owned)
-    step.update_member(_merge(step.member_metadata, ctx, request), topology)
+    step.find_member(request, owned)
+    step.update_member(_merge(step.member_metadata, ctx, request), topology, is_static=request.instance_id is not None)
     step.configure()
     if owned is not None:
         step.check_tasks(owned, named)
@@ -99,49 +96,17 @@ def heartbeat(
     step.assign()
     step.reconcile(owned)
     step.keep_configured_topology()
-    out.set_timer(step.member.session_timer, machine.group_value(group_id, "streams.session.timeout.ms"))
+    out.set_timer(step.member.session_timer, machine.group_value(group.group_id, "streams.session.timeout.ms"))
     if request.shutdown_application and group.shutdown_member_id is None:
-        group.shutdown_member_id = member_id
+        group.shutdown_member_id = request.member_id
     return step.answer(request), step.configured.missing
-
-
-def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
-    """The group; a joining member may create it, also in place of an empty classic group.
-
-    Errors:  GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED.
-    """
-    found = machine.groups.get(group_id)
-    if epoch != JOINING_EPOCH:
-        if isinstance(found, StreamsGroup):
-            return found
-        raise not_a_streams_group(group_id, found)
-    if isinstance(found, StreamsGroup):
-        most = machine.config.group_streams_max_size
-        if len(found.members) >= most:  # also refuses a member that joins again, as Kafka
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has its maximum of {most} members")
-        return found
-    if found is None:
-        return StreamsGroup(group_id)
-    if isinstance(found, ClassicGroup) and found.is_empty:
-        for member_id in found.pending_joins:
-            out.cancel_timer(("session", group_id, member_id))
-        out.records.append(group_tombstone(group_id))
-        return StreamsGroup(group_id)
-    raise not_a_streams_group(group_id, found)
-
-
-def not_a_streams_group(group_id: str, found: object) -> KafkaError:
-    """The error for a group that is missing or of another type."""
-    if found is None:
-        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
 
 
 def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
     """The member's metadata after this request; null fields mean no change."""
     endpoint, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
     return MemberMetadata(
-        None,  # there are no static members
+        member_metadata.instance_id if request.instance_id is None else request.instance_id,
         member_metadata.rack_id if request.rack_id is None else request.rack_id,
         ctx.client_id,
         ctx.client_host,
@@ -156,7 +121,7 @@ def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupH
 class Step(HeartbeatStep):
     """One request's way through a streams group, step by step."""
 
-    __slots__ = ("configs", "configured", "group", "hash", "is_changed", "machine", "status", "topology")
+    __slots__ = ("configs", "configured", "group", "hash", "is_changed", "machine", "replaced_id", "status", "topology")
 
     def __init__(self, machine: Machine, group: StreamsGroup, out: Outcome) -> None:
         self.machine = machine
@@ -165,31 +130,43 @@ class Step(HeartbeatStep):
         self.group_epoch = group.group_epoch
         self.is_changed = False  # so the group epoch has to increase
         self.hash = group.metadata_hash
+        self.replaced_id: str | None = None  # of the static member whose place the sender takes
         self.status: list[StreamsGroupHeartbeatResponseStatus] = []
 
     # -- 1
 
-    def find_member(self, member_id: str, epoch: int, owned: TasksTuple | None) -> None:
-        """Find the member that sent the request, or make it. Errors: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
-        group = self.group
-        member = group.members.get(member_id)
-        if epoch != JOINING_EPOCH:
-            if member is None:
-                raise unknown_member(group, member_id)
+    def find_member(self, request: StreamsGroupHeartbeatRequest, owned: TasksTuple | None) -> None:
+        """Find the member that sent the request, or make it.
+
+        Errors:  UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID.
+        """
+        group, member_id, instance_id, epoch = self.group, request.member_id, request.instance_id, request.member_epoch
+        if epoch == JOINING_EPOCH:
+            member, self.replaced_id = joining_member(group, member_id, instance_id, self.out)
+        else:
+            member = known_member(group, member_id, instance_id)
             if epoch != member.current.member_epoch:
                 check_other_epoch(
                     member.current, epoch, "tasks", owns_only_assigned=_owns_only_assigned(member.current, owned)
                 )
-        self.use_member(member or StreamsMember(group.group_id, member_id))
+        self.use_member(member)
 
     # -- 2
 
-    def update_member(self, member_metadata: MemberMetadata, topology: StreamsGroupTopologyValue | None) -> None:
-        """Take over the member's metadata, and the group's first topology. Errors: INVALID_REQUEST."""
+    def update_member(
+        self, member_metadata: MemberMetadata, topology: StreamsGroupTopologyValue | None, *, is_static: bool
+    ) -> None:
+        """Take over the member's metadata, and the group's first topology. Errors: INVALID_REQUEST.
+
+        is_static   the request names an instance id: then only what the assignor looks at makes a new group epoch
+        """
         group, records = self.group, self.out.records
-        if member_metadata != self.member_metadata or self.member.member_id not in group.members:
+        is_new = self.replaced_id is None and self.member.member_id not in group.members
+        if member_metadata != self.member_metadata or is_new:
             records.append(member_record(group.group_id, self.member.member_id, member_metadata))
-            self.is_changed = True
+            self.is_changed = (
+                is_new or not is_static or member_metadata.for_assignor != self.member_metadata.for_assignor
+            )
         self.member_metadata = member_metadata
         stored = group.topology
         if stored is None:
@@ -268,7 +245,7 @@ class Step(HeartbeatStep):
             )
             self.target = TasksTuple()
             return
-        self.target = group.target.get(self.member.member_id, TasksTuple())
+        self.target = group.target.get(self.replaced_id or self.member.member_id, TasksTuple())
         if group.assignment_epoch >= self.group_epoch:
             return
         interval_ms = self.machine.group_value(group.group_id, "streams.assignment.interval.ms")
@@ -277,12 +254,13 @@ class Step(HeartbeatStep):
             return
         targets = None
         if group.pending_target is None:
-            processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
-            processes[self.member.member_id] = self.member_metadata.process_id
+            members = members_of(group)
+            members.pop(self.replaced_id or "", None)
+            members[self.member.member_id] = self.member_metadata, self.current
             # not for a member that the next step may refuse: a refusal drops the timer that would finish the work
             may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
             targets = compute_target(
-                group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
+                group, members, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
             )
         if targets is None:
             self.add_status(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
@@ -332,6 +310,7 @@ class Step(HeartbeatStep):
                 group.endpoint_epoch += 1
         if group.endpoint_epoch != request.endpoint_information_epoch:
             shown = {m.member_id: (m.member_metadata.user_endpoint, m.current.assigned) for m in group.members.values()}
+            shown.pop(self.replaced_id or "", None)
             shown[self.member.member_id] = (self.member_metadata.user_endpoint, current.assigned)
             response.partitions_by_user_endpoint = partitions_by_endpoint(
                 shown.values(), self.configured, self.machine.metadata
@@ -351,11 +330,6 @@ class Step(HeartbeatStep):
 def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
     """The settings of the assignor; logged with the group, so that a change is noticed."""
     return {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
-
-
-def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:
-    """The error for an unknown member id."""
-    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
 
 
 def _owns_only_assigned(current: CurrentAssignment, owned: TasksTuple | None) -> bool:

@@ -72,6 +72,11 @@ class MemberMetadata(NamedTuple):
     user_endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()  # sorted
 
+    @property
+    def for_assignor(self) -> tuple[object, ...]:
+        """What decides where tasks may go: a static member that comes back with the same does not move the group."""
+        return self.topology_epoch, self.rack_id, self.client_tags, self.process_id
+
 
 class CurrentAssignment(NamedTuple):
     """The epochs of a member, its state, and the tasks it has."""

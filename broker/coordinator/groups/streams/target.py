@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.assignors.spec import run
 from broker.coordinator.groups.common.group import PendingTarget
-from broker.coordinator.groups.common.target import advance, compute_in_steps
-from broker.coordinator.groups.streams.member import TasksTuple
+from broker.coordinator.groups.common.target import advance, compute_in_steps, for_present_members
+from broker.coordinator.groups.streams.member import CurrentAssignment, MemberMetadata, TasksTuple
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Targets, assign_steps
 
@@ -24,9 +24,14 @@ STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assi
 WORK_AT_ONCE: Final = 3_000  # members + tasks + 2 x standby tasks assigned inside a request: about 15 ms
 
 
+def members_of(group: StreamsGroup) -> dict[str, tuple[MemberMetadata, CurrentAssignment]]:
+    """The members as they are, as `compute_target` takes them."""
+    return {m.member_id: (m.member_metadata, m.current) for m in group.members.values()}
+
+
 def compute_target(
     group: StreamsGroup,
-    processes: Mapping[str, str],
+    members: Mapping[str, tuple[MemberMetadata, CurrentAssignment]],
     configured: ConfiguredTopology,
     configs: Mapping[str, str],
     epoch: int,
@@ -36,19 +41,22 @@ def compute_target(
 ) -> Targets | None:
     """Compute and write the members' targets; without tasks as long as the topology is not ready.
 
-    processes  the process ids of the members, by member id
+    members    the members as they will be, by member id
     may_wait   whether a large target may be computed in steps: the group is in the log, so that its timer finds it
     None: it is computed in steps.
     """
     if not configured.is_ready:
-        targets = dict.fromkeys(processes, TasksTuple())
+        targets = dict.fromkeys(members, TasksTuple())
     else:
         subtopologies, standbys = configured.assignable(), int(configs.get(STANDBY_REPLICAS, "0"))
-        previous = {m: Previous(process_id, group.target.get(m, TasksTuple())) for m, process_id in processes.items()}
+        previous = {
+            m: Previous(metadata.process_id, group.target.get(m, TasksTuple())) for m, (metadata, _) in members.items()
+        }
         steps = assign_steps(previous, subtopologies, standbys)
         work = len(previous) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
         if may_wait and work > WORK_AT_ONCE:
-            compute_in_steps(group, PendingTarget(epoch, steps), out)
+            instance_ids = {m: found.instance_id for m, (found, _) in members.items() if found.instance_id is not None}
+            compute_in_steps(group, PendingTarget(epoch, steps, list(members), instance_ids), out)
             return None
         targets = run(steps)
     _write_target(group, targets, epoch, out)
@@ -60,7 +68,7 @@ def continue_target(group: StreamsGroup, out: Outcome) -> None:
     done = advance(group, out)
     if done is not None:
         pending, targets = done
-        _write_target(group, {m: tasks for m, tasks in targets.items() if m in group.members}, pending.epoch, out)
+        _write_target(group, for_present_members(group, pending, targets), pending.epoch, out)
 
 
 def _write_target(group: StreamsGroup, targets: Targets, epoch: int, out: Outcome) -> None:

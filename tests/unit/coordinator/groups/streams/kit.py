@@ -98,6 +98,7 @@ class Member:
         group: str = "g",
         shape: Any = None,
         endpoint: tuple[str, int] | None = None,
+        instance: str | None = None,
         version: int = 1,
     ) -> None:
         self.world = world
@@ -106,6 +107,7 @@ class Member:
         self.group = group
         self.shape = shape
         self.endpoint = endpoint
+        self.instance = instance
         self.version = version
         self.epoch = 0
         self.active: Tasks = {}
@@ -142,8 +144,12 @@ class Member:
     def leave(self, **changes: Any) -> Any:
         return self.send(**{"member_epoch": -1, **changes})
 
+    def go_for_a_while(self, **changes: Any) -> Any:
+        """Leave as a static member that will be back."""
+        return self.send(**{"member_epoch": -2, **changes})
+
     def send(self, **fields: Any) -> Any:
-        fields = {"endpoint_information_epoch": self.endpoint_epoch, **fields}
+        fields = {"endpoint_information_epoch": self.endpoint_epoch, "instance_id": self.instance, **fields}
         request = StreamsGroupHeartbeatRequest(**{"group_id": self.group, "member_id": self.member_id, **fields})
         reply = self.world.client.call(request, self.version)
         self.world.check()
