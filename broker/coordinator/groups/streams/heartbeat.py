@@ -103,8 +103,10 @@ def heartbeat(
 
 
 def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
-    """The member's metadata after this request; null fields mean no change."""
-    endpoint, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
+    """The member's metadata after this request; null fields mean no change, but a join without endpoint clears it."""
+    sent, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
+    endpoint = None if sent is None else Endpoint(sent.host, sent.port)
+    keeps_endpoint = sent is None and request.member_epoch != JOINING_EPOCH
     return MemberMetadata(
         member_metadata.instance_id if request.instance_id is None else request.instance_id,
         member_metadata.rack_id if request.rack_id is None else request.rack_id,
@@ -113,7 +115,7 @@ def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupH
         member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         member_metadata.topology_epoch if request.topology is None else request.topology.epoch,
         member_metadata.process_id if request.process_id is None else request.process_id,
-        member_metadata.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        member_metadata.user_endpoint if keeps_endpoint else endpoint,
         member_metadata.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
     )
 
@@ -121,7 +123,18 @@ def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupH
 class Step(HeartbeatStep):
     """One request's way through a streams group, step by step."""
 
-    __slots__ = ("configs", "configured", "group", "hash", "is_changed", "machine", "replaced_id", "status", "topology")
+    __slots__ = (
+        "configs",
+        "configured",
+        "endpoint_before",
+        "group",
+        "hash",
+        "is_changed",
+        "machine",
+        "replaced_id",
+        "status",
+        "topology",
+    )
 
     def __init__(self, machine: Machine, group: StreamsGroup, out: Outcome) -> None:
         self.machine = machine
@@ -150,6 +163,7 @@ class Step(HeartbeatStep):
                     member.current, epoch, "tasks", owns_only_assigned=_owns_only_assigned(member.current, owned)
                 )
         self.use_member(member)
+        self.endpoint_before = self.member_metadata.user_endpoint
 
     # -- 2
 
@@ -301,17 +315,20 @@ class Step(HeartbeatStep):
             acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG,
             status=self.status,
         )
-        if request.member_epoch == JOINING_EPOCH or current.assigned != self.before.assigned:
+        tasks_changed = current.assigned != self.before.assigned
+        if request.member_epoch == JOINING_EPOCH or tasks_changed:
             kind = StreamsGroupHeartbeatResponseTaskIds
             response.active_tasks = task_ids(kind, current.assigned.active)
             response.standby_tasks = task_ids(kind, current.assigned.standby)
             response.warmup_tasks = task_ids(kind, current.assigned.warmup)
-            if self.member_metadata.user_endpoint is not None:
-                group.endpoint_epoch += 1
+        endpoint = self.member_metadata.user_endpoint
+        if endpoint != self.endpoint_before or (tasks_changed and endpoint is not None):
+            group.endpoint_epoch += 1
         if group.endpoint_epoch != request.endpoint_information_epoch:
             shown = {m.member_id: (m.member_metadata.user_endpoint, m.current.assigned) for m in group.members.values()}
-            shown.pop(self.replaced_id or "", None)
-            shown[self.member.member_id] = (self.member_metadata.user_endpoint, current.assigned)
+            for member_id in {self.replaced_id or "", self.member.member_id} & shown.keys():
+                del shown[member_id]
+            shown[self.member.member_id] = endpoint, current.assigned  # the sender comes last, as in Kafka
             response.partitions_by_user_endpoint = partitions_by_endpoint(
                 shown.values(), self.configured, self.machine.metadata
             )

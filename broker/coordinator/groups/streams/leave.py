@@ -8,10 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
+from broker.coordinator.groups.common.target import NEVER_COMPUTED_MS
 from broker.coordinator.groups.streams.find import known_member, not_a_streams_group
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.member import NOTHING, StreamsMember
-from broker.coordinator.groups.streams.records import current_record, group_record, member_tombstones
+from broker.coordinator.groups.streams.records import (
+    current_record,
+    group_record,
+    member_tombstones,
+    target_epoch_record,
+)
 from protocol.messages.streams_group import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:
@@ -51,7 +57,7 @@ def _away(member: StreamsMember) -> CurrentAssignment:
 
 
 def fence(group: StreamsGroup, member: StreamsMember, out: Outcome) -> None:
-    """Remove a member, and increase the group epoch, so that others get its tasks."""
+    """Remove a member, and increase the group epoch, so that others get its tasks; with the last, its target too."""
     out.records += member_tombstones(group.group_id, member.member_id)
     out.records.append(
         group_record(
@@ -62,5 +68,7 @@ def fence(group: StreamsGroup, member: StreamsMember, out: Outcome) -> None:
             group.last_assignment_configs,
         )
     )
+    if len(group.members) == 1:
+        out.records.append(target_epoch_record(group.group_id, group.group_epoch + 1, NEVER_COMPUTED_MS))
     for timer in member.timers():
         out.cancel_timer(timer)
