@@ -21,7 +21,7 @@ _NEEDS = {
     "eligible.leader.replicas.version": ((1, ApiKey.API_VERSIONS, 0),),  # every replica is in sync: nothing to do
     "group.version": ((1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0),),
     "kraft.version": ((1, ApiKey.API_VERSIONS, 0),),
-    "share.version": ((1, ApiKey.SHARE_FETCH, 1),),
+    "share.version": ((1, ApiKey.SHARE_FETCH, 1), (2, ApiKey.SHARE_FETCH, 1)),  # 2: dead-letter queues
     "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
     "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
 }

@@ -5,6 +5,7 @@ ShareGroupDescribe   Epochs, members and their assignments.
 
 Behaviour: a member joins with epoch 0 and leaves with -1. The state of the share partitions that it subscribes to is
            made in `__share_group_state`; then they can be assigned. The steps: groups/share/heartbeat.py.
+           Partitions added to a topic that the group knows begin at offset 0.
 Differs:   the heartbeat that has state made waits for it, a moment, and is answered with the assignment; in Kafka the
            next one is, 5 seconds later (group.share.first.assignment=next-heartbeat). Members and partitions of share
            groups are assigned and shown in the order of their names; in Kafka the order is that of hash maps.
