@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from broker.cluster.directory import DataDirectory
     from broker.cluster.listeners import Node
     from broker.config.settings import BrokerConfig
+    from broker.coordinator.share.dead_letters.sending import Place
     from broker.coordinator.share.sessions import ShareSession
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.faults.table import FaultTable
     from broker.journal.recording import Recording
     from broker.security.security import Security
+    from protocol.errors import ErrorCode, KafkaError
     from storage.files.env import Env, Rng
     from storage.log.log import Log
 
@@ -342,10 +344,24 @@ class Broker:
             from broker.coordinator.share.table import SharePartitions
 
             coordinator = ShareCoordinator(self.turn, self.parked, self.config, self.directory, self.metadata_shard)
-            self._share = SharePartitions(self.turn, self.config, self.metadata_shard, self.partitions, coordinator)
+            self._share = SharePartitions(
+                self.turn, self.config, self.metadata_shard, self.partitions, coordinator, self
+            )
             self._share.start()
             self.clients.gone.append(self._share.disconnected)
         return self._share
+
+    def letter_fault(self, group_id: str, queue: str, partition: int) -> ErrorCode | None:
+        """The error that a test wants a write to a dead-letter queue to meet."""
+        return None if self._faults is None else self._faults.letter_fault(group_id, queue, partition)
+
+    def letters_written(self, place: Place, batch: bytes, first: int, error: KafkaError | None) -> None:
+        """The journal keeps what the broker has written, or tried to write, to a dead-letter queue."""
+        journal = self.clients.journal
+        if journal is not None:
+            from broker.journal.own_writes import keep_produce  # 2 ms: most brokers keep no journal
+
+            keep_produce(journal, place, batch, first, error)
 
     def shards_of(self, topic_name: str) -> list[Shard]:
         """The shards whose logs make up an internal topic."""

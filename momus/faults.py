@@ -186,6 +186,10 @@ class Faults:
         """Let syncs fail."""
         return self.add(fault="fail_fsync", **filters)
 
+    def fail_dead_letter(self, error: str, **filters: object) -> Fault:
+        """Refuse what the broker writes to the dead-letter queue (`topic`) of a share group (`group`)."""
+        return self.add(fault="fail_dead_letter", error=error, **filters)
+
     def load(self, faults: Iterable[dict[str, object]]) -> list[Fault]:
         """Set several, as a JSON file has them."""
         return [self.add(**each) for each in faults]

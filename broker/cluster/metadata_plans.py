@@ -19,9 +19,18 @@ from broker.cluster.metadata import (
     partition_record,
 )
 from broker.cluster.replicas import Sync, least_in_sync
-from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from broker.cluster.topic_names import (
+    INTERNAL_TOPICS,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    collision_key,
+    name_fault,
+)
 from broker.config.features import METADATA_VERSION
 from broker.config.settings import ConfigError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata_records import (
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -43,6 +52,24 @@ def place(metadata: ClusterMetadata, start: int, count: int, replication_factor:
         [nodes[(start + index + replica) % len(nodes)] for replica in range(replication_factor)]
         for index in range(count)
     ]
+
+
+def check_new_name(metadata: ClusterMetadata, name: str) -> None:
+    """Check that a topic of this name may be made.
+
+    Errors:  INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_REQUEST: the broker keeps the name for itself.
+    """
+    fault = name_fault(name)
+    if fault:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    if name in metadata.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if name == METADATA_TOPIC or name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    key = collision_key(name)
+    if key is not None and key in metadata.colliding:
+        other = metadata.colliding[key][0]
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def create_topic(
@@ -68,15 +95,17 @@ def create_topic(
     return topic, records
 
 
-def create_default_topic(metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0) -> tuple[Topic, list[bytes]]:
-    """A topic with default settings, for auto-creation. `planned`: topics before it in the batch."""
+def create_default_topic(
+    metadata: ClusterMetadata, rng: Rng, name: str, planned: int = 0, configs: Mapping[str, str] | None = None
+) -> tuple[Topic, list[bytes]]:
+    """A topic with default settings but for `configs`, for auto-creation. `planned`: topics before it in the batch."""
     config = metadata.config
     if name in INTERNAL_TOPICS:
         return create_internal_topic(metadata, rng, name)
     replication_factor = min(config.default_replication_factor, len(metadata.node_ids))
     start = len(metadata.topics) + planned
     replicas = place(metadata, start, config.num_partitions, replication_factor)
-    return create_topic(metadata, rng, name, replicas, {})
+    return create_topic(metadata, rng, name, replicas, configs or {})
 
 
 def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tuple[Topic, list[bytes]]:

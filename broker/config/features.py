@@ -21,7 +21,7 @@ _NEEDS = {
     "eligible.leader.replicas.version": ((1, ApiKey.API_VERSIONS, 0),),  # every replica is in sync: nothing to do
     "group.version": ((1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0),),
     "kraft.version": ((1, ApiKey.API_VERSIONS, 0),),
-    "share.version": ((1, ApiKey.SHARE_FETCH, 1),),
+    "share.version": ((1, ApiKey.SHARE_FETCH, 1), (2, ApiKey.SHARE_FETCH, 1)),  # 2: dead-letter queues
     "streams.version": ((1, ApiKey.STREAMS_GROUP_HEARTBEAT, 0),),
     "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
 }
@@ -75,3 +75,8 @@ def may_lose_metadata(present: int, level: int) -> bool:
 def level_of(name: str, levels: Mapping[str, int]) -> int:
     """The level in force of one feature, all of whose APIs are served. `levels`: the recorded ones."""
     return min(levels.get(name, HIGHEST[name]), HIGHEST[name])
+
+
+def knows_level(name: str, level: int, release: Release | None) -> bool:
+    """Whether the release that is imitated has this level of a feature, and so what came with it; None: the newest."""
+    return release is None or release.features.get(name, (0, 0, 0))[1] >= level

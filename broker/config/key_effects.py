@@ -19,6 +19,8 @@ _OBEYED = """
     controller.listener.names controller.quota.window.num controller.quota.window.size.seconds
     default.replication.factor delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
     delegation.token.max.lifetime.ms delegation.token.secret.key delete.retention.ms delete.topic.enable
+    errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.group.enable
+    errors.deadletterqueue.topic.name.prefix
     fetch.max.bytes flush.messages flush.ms group.consumer.assignment.interval.ms group.consumer.assignors
     group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
     group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
@@ -88,7 +90,8 @@ _WITHOUT_EFFECT = """
     fetch.purgatory.purge.interval.requests file.delete.delay.ms follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.replicas group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes group.coordinator.threads
-    group.share.assignors group.share.persister.class.name initial.broker.registration.timeout.ms
+    group.share.assignors group.share.dlq.manager.class.name group.share.persister.class.name
+    initial.broker.registration.timeout.ms
     inter.broker.listener.name internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds leader.replication.throttled.replicas local.retention.bytes

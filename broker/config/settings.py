@@ -15,6 +15,7 @@ from typing import TypeAlias
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config.config_defs_broker import BROKER_ROWS
 from broker.config.config_defs_security import SECURITY_ROWS
+from broker.config.config_defs_share import SHARE_ROWS
 from broker.config.config_values import ConfigError, Value, format_value, parse_value
 from broker.config.features import FIXED, HIGHEST
 from broker.config.releases import KEY as AS_VERSION
@@ -24,7 +25,7 @@ __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigErr
 
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
-BROKER_KEYS: dict[str, Row] = {row[0]: row for row in (*BROKER_ROWS, *SECURITY_ROWS)}
+BROKER_KEYS: dict[str, Row] = {row[0]: row for row in (*BROKER_ROWS, *SHARE_ROWS, *SECURITY_ROWS)}
 Logins: TypeAlias = "Mapping[str, Sequence[tuple[str, Mapping[str, str]]]]"  # entry -> login modules: class, options
 FEATURE = "feature."  # prefix of a key that sets a feature's level, as UpdateFeatures does
 

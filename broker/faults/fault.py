@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.errors import FaultError
-from broker.faults.kinds import BODY_FILTERS, KINDS, REQUIRED, DiskKind, Field, Kind
+from broker.faults.kinds import BODY_FILTERS, KINDS, REQUIRED, DiskKind, Field, Kind, RequestKind
 from protocol.api import ApiKey, api_name
 from protocol.errors import ErrorCode
 
@@ -89,6 +89,11 @@ class Fault:
     def is_of_disk(self) -> bool:
         """Whether it acts on files, not on requests."""
         return isinstance(self.kind, DiskKind)
+
+    @property
+    def meets_requests(self) -> bool:
+        """Whether it acts on clients' requests, or on the replies to them."""
+        return isinstance(self.kind, RequestKind)
 
     def needs_body(self) -> bool:
         """Whether the request must be decoded to know if it matches."""

@@ -1,4 +1,4 @@
-"""The kinds of faults: one class a kind says its name, its fields, and what it does, to requests, replies or files.
+"""The kinds of faults: a class says its name, its fields, and what it does to requests, replies, files or letters.
 
 To add a kind, write its class here, list it in KINDS, and give it a method in `momus/faults.py` and a row in
 docs/faults.md. A class that does not say what it does cannot be made: its method is abstract.
@@ -14,6 +14,8 @@ from storage.files.troubles import SYNC, WRITE, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from protocol.errors import ErrorCode
 
     Values = Mapping[str, Any]  # of a fault, by its fields
 
@@ -149,6 +151,16 @@ class DiskKind(Kind, ABC):
     @abstractmethod
     def trouble(self, values: Values, size: int, room: int) -> Trouble | None:
         """What goes wrong with a write or sync of `size` bytes; None: nothing. `room`: bytes left of `free_bytes`."""
+
+
+class LetterKind(Kind, ABC):
+    """A kind that meets what the broker itself writes to dead-letter queues of share groups."""
+
+    filters = tuple(each for each in FILTERS if each.name in ("topic", "partition", "group"))
+
+    @abstractmethod
+    def error(self, values: Values) -> ErrorCode:
+        """What the write meets."""
 
 
 # -- requests and replies
@@ -300,7 +312,21 @@ class FailFsync(DiskKind):
         return Trouble(errno.EIO)
 
 
-KINDS: Final[dict[str, RequestKind | DiskKind]] = {
+# -- dead letters
+
+
+class FailDeadLetter(LetterKind):
+    """Refuses a write to a dead-letter queue with this error; its records are archived all the same."""
+
+    name = "fail_dead_letter"
+    fields = (Field("error", "error"),)
+
+    def error(self, values: Values) -> ErrorCode:
+        code: ErrorCode = values["error"]
+        return code
+
+
+KINDS: Final[dict[str, RequestKind | DiskKind | LetterKind]] = {
     each.name: each
     for each in (
         InjectError(),
@@ -315,5 +341,6 @@ KINDS: Final[dict[str, RequestKind | DiskKind]] = {
         FullDisk(),
         FailWrite(),
         FailFsync(),
+        FailDeadLetter(),
     )
 }

@@ -17,6 +17,7 @@ from broker.faults.fault import Fault, address_of, parse
 from broker.faults.gate import Gate
 from broker.faults.kinds import RequestKind
 from broker.faults.lanes import Lane
+from broker.faults.letters import letter_fault
 from broker.faults.named import named_in
 from protocol.api import ApiKey
 from protocol.errors import MalformedError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from broker.wire.clients import Clients
     from broker.wire.connection import Connection
     from broker.wire.router import Router
+    from protocol.errors import ErrorCode
 
 log = logging.getLogger("momus.faults")
 
@@ -95,7 +97,7 @@ class FaultTable:
         self._faults[fault.name] = fault
         if fault.is_of_disk:
             self._disk.set([each for each in self._faults.values() if each.is_of_disk])
-        else:
+        elif fault.meets_requests:
             self._install()
         return fault
 
@@ -112,12 +114,13 @@ class FaultTable:
         fault = self._faults.pop(name)
         if fault.is_of_disk:
             self._disk.set([each for each in self._faults.values() if each.is_of_disk])
+        if not fault.meets_requests:
             return fault
         for connection, lane in list(self._lanes.items()):
             if lane.fault is fault and lane.is_swallowed:
                 connection.refuse(f"{fault.name} is removed, and requests of this connection have been swallowed")
         self.release(fault)
-        if not any(not each.is_of_disk for each in self._faults.values()):
+        if not any(each.meets_requests for each in self._faults.values()):
             self._clients.dispatch = self._router.dispatch
             self._clients.pass_by("faults", False)
         return fault
@@ -184,7 +187,7 @@ class FaultTable:
         named: Named | None = None
         chosen = None
         for fault in self._faults.values():
-            if fault.is_of_disk or (fault.apis and api_key not in fault.apis):
+            if not fault.meets_requests or (fault.apis and api_key not in fault.apis):
                 continue
             if client_id is None:
                 try:
@@ -269,6 +272,10 @@ class FaultTable:
         if gate is not None:
             gate.close()
             connection.gate = None
+
+    def letter_fault(self, group_id: str, queue: str, partition: int) -> ErrorCode | None:
+        """The error that a write to a dead-letter queue meets; None: none."""
+        return letter_fault(self._faults.values(), group_id, queue, partition)
 
     # -- what faults do to requests
 

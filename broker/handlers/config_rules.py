@@ -12,6 +12,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 LONGEST_VALUE = 32767
 GROUP_KINDS = ("consumer", "streams", "share")
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 SHARE_BOUNDS = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
 
 
@@ -50,6 +51,8 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
     for what in SHARE_BOUNDS:
         if f"share.{what}" in configs:
             _check_between(config, configs, f"share.{what}", f"group.share.min.{what}", f"group.share.max.{what}")
+    if configs.get(DEAD_LETTER_TOPIC, "").startswith("__"):
+        raise _invalid(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
     if "streams.num.standby.replicas" in configs:
         _check_between(config, configs, "streams.num.standby.replicas", None, "group.streams.max.standby.replicas")
 

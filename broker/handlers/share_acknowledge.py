@@ -2,6 +2,8 @@
 
 ShareAcknowledge  v2: renewal of locks (KIP-1222); the response says how long a lock lasts.
 
+Behaviour: what is rejected, or was delivered too often, goes to the group's dead-letter queue if it has one (KIP-1191,
+           share.version 2). The answer does not wait for that, and is the same whatever becomes of it.
 Differs:   an acknowledgement of records in front of all that are acquired is INVALID_RECORD_STATE; Kafka fails, with
            UNKNOWN_SERVER_ERROR. The end of a session releases its records before the response, in Kafka after it.
 """

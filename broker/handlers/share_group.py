@@ -5,6 +5,7 @@ ShareGroupDescribe   Epochs, members and their assignments.
 
 Behaviour: a member joins with epoch 0 and leaves with -1. The state of the share partitions that it subscribes to is
            made in `__share_group_state`; then they can be assigned. The steps: groups/share/heartbeat.py.
+           Partitions added to a topic that the group knows begin at offset 0.
 Differs:   the heartbeat that has state made waits for it, a moment, and is answered with the assignment; in Kafka the
            next one is, 5 seconds later (group.share.first.assignment=next-heartbeat). Members and partitions of share
            groups are assigned and shown in the order of their names; in Kafka the order is that of hash maps.
@@ -16,13 +17,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from broker.base.context import Context
-from broker.config.features import level_of
+from broker.config.features import knows_level, level_of
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.share.group import ShareGroup
 from broker.coordinator.groups.share.heartbeat import heartbeat
 from broker.coordinator.groups.share.leave import leave
 from broker.coordinator.groups.share.records import state_partitions_record
+from broker.coordinator.groups.share.state_partitions import Missing
 from broker.coordinator.share.state import NOT_STARTED, Key
 from broker.handlers.admin_view import describe_each
 from broker.turn.decision import LATER, Decision
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.share.member import ShareMember
-    from broker.coordinator.groups.share.state_partitions import Topics
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.table import SharePartitions
     from broker.wire.parked import ParkedRequests
@@ -98,12 +99,12 @@ def share_group_heartbeat(broker: View, ctx: Context, request: ShareGroupHeartbe
     out = Outcome(ctx, broker.config)
     if request.member_epoch == LEAVING_EPOCH:
         response = leave(shard.machine, request, out)
-        to_make: Topics = {}
+        to_make = Missing()
     else:
         response, group_epoch, to_make = heartbeat(shard.machine, ctx, request, out)
     decision = out.result()
     decision.shard, decision.reply = shard, response
-    if to_make:
+    if to_make.topics:
         decision.then = lambda: _make_states(broker, shard, ctx, request, response, group_epoch, to_make)
     return decision
 
@@ -115,7 +116,7 @@ def _make_states(
     request: ShareGroupHeartbeatRequest,
     response: ShareGroupHeartbeatResponse,
     group_epoch: int,
-    to_make: Topics,
+    to_make: Missing,
 ) -> Any:
     """Make the state of share partitions that nobody of the group has read before. Returns the reply, or LATER."""
     waits = broker.config.group_share_first_assignment == AT_ONCE
@@ -158,7 +159,7 @@ def _assigned(
     except KafkaError:  # it has left, or the group is gone
         return first
     shard.apply(out.result(), ctx.now_ms)
-    if to_make:  # partitions were added meanwhile: a later heartbeat gets them
+    if to_make.topics:  # partitions were added meanwhile: a later heartbeat gets them
         initialize(broker, shard, request.group_id, group_epoch, to_make, ctx.now_ms)
     if response.assignment is None:
         response.assignment = first.assignment
@@ -182,18 +183,22 @@ def initialize(
     shard: Shard,
     group_id: str,
     group_epoch: int,
-    topics: Topics,
+    to_make: Missing,
     now_ms: int,
     then: Callable[[bool], None] | None = None,
 ) -> KafkaError | None:
     """Make the state of share partitions; when it is durable, the group's record says so, and `then(True)` is called.
 
+    One that was added to a topic begins at offset 0, so that no record of it is missed; the others where the group's
+    share.auto.offset.reset says, at their first read.
     Answers what went wrong; `then(False)`: it was written and is not durable.
     """
     group = shard.machine.groups[group_id]
+    topics = to_make.topics
+    begins_at_zero = to_make.added if knows_level("share.version", 2, broker.config.release) else {}
     group.initializing_since.update(dict.fromkeys(topics, now_ms))
     starts = {
-        Key(group_id, topic_id, index): NOT_STARTED
+        Key(group_id, topic_id, index): 0 if index in begins_at_zero.get(topic_id, ()) else NOT_STARTED
         for topic_id, (_, found) in topics.items()
         for index in sorted(found)
     }

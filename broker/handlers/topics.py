@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.base.context import Context
 from broker.cluster.metadata import ClusterMetadata, Topic
-from broker.cluster.metadata_plans import create_topic, delete_topic, grow_topic, place
-from broker.cluster.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, collision_key, name_fault
+from broker.cluster.metadata_plans import check_new_name, create_topic, delete_topic, grow_topic, place
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs
@@ -73,7 +72,7 @@ def create_topics(broker: View, ctx: Context, request: CreateTopicsRequest) -> D
         try:
             if asked.name in twice:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            _check_new_name(metadata, asked.name)
+            check_new_name(metadata, asked.name)
             configs = _creation_configs(broker, asked)
             replicas = _replicas(metadata, asked, planned)
             topic, made = create_topic(metadata, ctx.rng, asked.name, replicas, configs)
@@ -93,20 +92,6 @@ def create_topics(broker: View, ctx: Context, request: CreateTopicsRequest) -> D
         )
     response = CreateTopicsResponse(topics=list(results.values()))
     return after_metadata(broker, response, () if request.validate_only else records)
-
-
-def _check_new_name(metadata: ClusterMetadata, name: str) -> None:
-    fault = name_fault(name)
-    if fault:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-    if name in metadata.topics:
-        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if name == METADATA_TOPIC or name in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
-    key = collision_key(name)
-    if key is not None and key in metadata.colliding:
-        other = metadata.colliding[key][0]
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _creation_configs(broker: View, asked: CreatableTopic) -> dict[str, str]:

@@ -36,17 +36,20 @@ Kept = tuple[bytes, int]  # a frame with its size field, or its first bytes; the
 
 
 class Peer:
-    """A connection as the journal knows it, which outlives it here."""
+    """A connection as the journal knows it, which outlives it here; or the broker itself, which has none."""
 
     __slots__ = ("address", "broker", "hello", "listener", "number", "principal", "secret_replies")
 
-    def __init__(self, number: int, connection: Connection) -> None:
-        peer = connection.transport.get_extra_info("peername")
+    def __init__(self, number: int, connection: Connection | None, node_id: int = -1) -> None:
         self.number = number
-        self.address = f"{peer[0]}:{peer[1]}" if peer else ""
-        self.listener: str = connection.listener.name
-        self.broker = connection.node_id
-        self.principal = connection.principal  # as of its last request
+        self.address = self.listener = self.principal = ""
+        self.broker = node_id
+        if connection is not None:
+            peer = connection.transport.get_extra_info("peername")
+            self.address = f"{peer[0]}:{peer[1]}" if peer else ""
+            self.listener = connection.listener.name
+            self.broker = connection.node_id
+            self.principal = connection.principal  # as of its last request
         self.hello = b""  # its last ApiVersions request, which names the client's software
         self.secret_replies: dict[int, tuple[int, int]] = {}  # correlation id -> API key and version
 
@@ -99,6 +102,7 @@ class Ring:
         self.deleted_topics: dict[bytes, str] = {}  # id -> name, of the last ones
         self._peers: dict[Connection, Peer] = {}
         self._number = 0
+        self.own_writes = 0  # so many were kept
         self._notes: dict[tuple[int, int], dict[str, str]] = {}
 
     def took(self, connection: Connection, data: bytes, stop: int) -> None:
@@ -186,7 +190,9 @@ class Ring:
 
     def note(self, connection: Connection, correlation_id: int, what: str, text: str) -> None:
         """Remember something about a request: the fault that acted on it, or why it was refused."""
-        peer = self._peers.get(connection) or self._meet(connection)
+        self._keep_note(self._peers.get(connection) or self._meet(connection), correlation_id, what, text)
+
+    def _keep_note(self, peer: Peer, correlation_id: int, what: str, text: str) -> None:
         if len(self._notes) >= MOST_NOTES:
             del self._notes[next(iter(self._notes))]
         self._notes.setdefault((peer.number, correlation_id), {})[what] = text
@@ -197,6 +203,17 @@ class Ring:
         self._add(peer, False, [(_REQUEST_HEAD.pack(8, STRANGERS[kind], 0, 0), 0)], 12)
         self._add(peer, True, [(bytes(REPLY_HEAD_BYTES), 0)], REPLY_HEAD_BYTES)
         self.note(connection, 0, "why", sentence)
+
+    def wrote(self, node_id: int, request: bytes, reply: bytes, why: str | None) -> None:
+        """The broker has sent itself a request, which is answered already. `why`: it was refused."""
+        self._number += 1
+        self.own_writes += 1
+        peer = Peer(self._number, None, node_id)
+        for frame, is_reply in ((request, False), (reply, True)):
+            kept = frame[:FRAME_BYTES]
+            self._add(peer, is_reply, [(kept, len(frame))], len(kept))
+        if why is not None:
+            self._keep_note(peer, int.from_bytes(reply[4:8], "big", signed=True), "why", why)
 
     def notes(self, peer: Peer, correlation_id: int) -> dict[str, str]:
         """What is remembered about a request."""

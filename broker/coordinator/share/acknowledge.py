@@ -8,7 +8,10 @@
 | 3    | reject                                  | archived                                                  |
 | 4    | renew (KIP-1222)                        | stays acquired, with a new lock                           |
 
-Source: KIP-932; Kafka's SharePartition.acknowledge.
+Where the group has a dead-letter queue (KIP-1191), what is rejected or was delivered too often is archiving instead,
+until its record is in the queue.
+
+Source: KIP-932, KIP-1191; Kafka's SharePartition.acknowledge.
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ from broker.coordinator.share.in_flight import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     NOBODY,
     RELEASED,
     TERMINAL,
     Batch,
     Delivery,
-    after_release,
 )
 from broker.coordinator.share.share_partition import Limits, SharePartition
 from protocol.errors import ErrorCode, KafkaError
@@ -51,6 +54,7 @@ class Change(NamedTuple):
     last: int
     delivery: Delivery
     state: int
+    is_rejected: bool = False
 
 
 def check_acknowledgements(acknowledgements: Sequence[Acknowledgement], highest_type: int, *, is_renewal: bool) -> None:
@@ -178,10 +182,12 @@ def _decide_one(
         delivery.renew(partition.lock(first, last, deadline_ms))
         return
     state = _STATES[kind]
-    if state == AVAILABLE:
-        state = after_release(delivery.count, limits.most_deliveries)
+    if kind == RELEASE:
+        state = limits.after_release(delivery.count)
+    elif kind == REJECT:
+        state = limits.given_up
     ending.add(id(delivery))
-    changes.append(Change(first, last, delivery, state))
+    changes.append(Change(first, last, delivery, state, kind == REJECT))
 
 
 def apply(partition: SharePartition, changes: Sequence[Change], released: list[Delivery] | None) -> list[StateBatch]:
@@ -190,11 +196,13 @@ def apply(partition: SharePartition, changes: Sequence[Change], released: list[D
     `released`: gets what was given back, which is not available before `make_available`.
     """
     stored = []
-    for first, last, delivery, state in changes:
+    for first, last, delivery, state, _ in changes:
         delivery.end(state)
         stored.append(StateBatch(first, last, state, delivery.count))
         if state in TERMINAL:
             partition.complete_count += partition.counted(first, last)
+            continue
+        if state == ARCHIVING:
             continue
         partition.find_next = True
         if released is not None:

@@ -1,6 +1,7 @@
 """Combines batches of states: what is below the start offset goes, the newer of two overlapping ones counts.
 
-Newer means: the higher delivery count, or at the same count the state further on (available, acknowledged, archived).
+Newer means: the higher delivery count, or at the same count the state further on: available, acknowledged, archiving,
+archived.
 A record's delivery count never goes down, and within one delivery its state only moves that way, so this order is the
 order of events, whichever way the batches arrive.
 

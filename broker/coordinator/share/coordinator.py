@@ -158,10 +158,10 @@ class ShareCoordinator:
     def initialize(
         self, starts: Mapping[Key, int], state_epoch: int, then: Callable[[bool], None], *, at_once: bool = False
     ) -> None:
-        """Make states; `then(True)` when they are durable. `at_once`: wait for that.
+        """Make states; `then(True)` when they are durable. `at_once`: wait for that; an operator sets the start offset.
 
-        A state that is there already begins again, as in Kafka: what it says is forgotten. Without a start offset
-        (NOT_STARTED) one of a later group epoch stays as it is: the end of the group's log was lost. Kafka refuses that
+        A state that is there already begins again, as in Kafka: what it says is forgotten. Unless an operator gives a
+        start offset, one of a later group epoch stays as it is: the end of the group's log was lost. Kafka refuses that
         with FENCED_STATE_EPOCH until the group has come to that epoch.
         Errors:  COORDINATOR_NOT_AVAILABLE: a shard is being loaded; nothing was written.
         """
@@ -173,7 +173,7 @@ class ShareCoordinator:
                 shard: [
                     shard.machine.initialized(key, state_epoch, starts[key], now_ms)
                     for key in keys
-                    if starts[key] != NOT_STARTED or shard.machine.may_initialize(key, state_epoch)
+                    if (at_once and starts[key] != NOT_STARTED) or shard.machine.may_initialize(key, state_epoch)
                 ]
                 for shard, keys in found.items()
             },

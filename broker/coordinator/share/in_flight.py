@@ -5,6 +5,7 @@ A batch has one delivery for all its offsets while they have all been treated al
     AVAILABLE     may be acquired: released, or its lock has expired
     ACQUIRED      delivered to a member, which has to acknowledge it before its lock expires
     ACKNOWLEDGED  accepted: done
+    ARCHIVING     rejected or delivered too often, and on its way to the group's dead-letter queue; then it is archived
     ARCHIVED      rejected, a gap, part of an aborted transaction, or delivered too often: done
 """
 
@@ -17,6 +18,7 @@ from typing import Final
 AVAILABLE: Final = 0  # Kafka's numbers, as they are stored
 ACQUIRED: Final = 1
 ACKNOWLEDGED: Final = 2
+ARCHIVING: Final = 3
 ARCHIVED: Final = 4
 RELEASED: Final = -1  # given back by the request that is being served: available when that is done; never stored
 TERMINAL: Final = (ACKNOWLEDGED, ARCHIVED)
@@ -66,11 +68,6 @@ class Delivery:
         """The delivery is over: acknowledged, released, or archived."""
         self.state, self.member = state, NOBODY
         self.renew(None)
-
-
-def after_release(count: int, most: int) -> int:
-    """The state of a record that is given back after this many deliveries."""
-    return ARCHIVED if count >= most else AVAILABLE
 
 
 class Batch:

@@ -17,21 +17,22 @@ Source: KIP-932; Kafka's SharePartition.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
 from broker.coordinator.share.combine import StateBatch
+from broker.coordinator.share.dead_letters.letter import Letter
 from broker.coordinator.share.in_flight import (
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     TERMINAL,
     Batch,
     Batches,
     Delivery,
     Lock,
-    after_release,
 )
 from broker.coordinator.share.state import ShareState
 
@@ -45,11 +46,21 @@ class Limits(NamedTuple):
     most_in_flight: int
     lock_ms: int
     may_renew: bool = True
+    has_queue: bool = False  # for dead letters
 
     @property
     def careful_from(self) -> int:
         """From this many deliveries on, records are delivered in smaller and smaller parts, the last time alone."""
         return max(2, -(-self.most_deliveries // 2))
+
+    @property
+    def given_up(self) -> int:
+        """The state of a record that no consumer is to get any more."""
+        return ARCHIVING if self.has_queue else ARCHIVED
+
+    def after_release(self, count: int) -> int:
+        """The state of a record that is given back after this many deliveries."""
+        return self.given_up if count >= self.most_deliveries else AVAILABLE
 
 
 def _has_lock(lock: Lock, delivery: Delivery) -> bool:
@@ -218,13 +229,41 @@ class SharePartition:
                 if delivery.state != ACQUIRED or not concerns(delivery):
                     continue
                 below = high < self.start_offset
-                state = ARCHIVED if below else after_release(delivery.count, limits.most_deliveries)
+                state = ARCHIVED if below else limits.after_release(delivery.count)
                 delivery.end(state)
                 found.append(StateBatch(low, high, state, delivery.count))
                 if state == ARCHIVED:
                     self.complete_count += self.counted(low, high)
-                else:
+                elif state == AVAILABLE:
                     self.find_next = True
+        return found
+
+    # -- dead letters
+
+    def archiving(self) -> list[StateBatch]:
+        """What is on its way to the dead-letter queue."""
+        return [
+            StateBatch(first, last, ARCHIVING, delivery.count)
+            for first, last, delivery in self._parts(self.end_offset + 1)
+            if delivery.state == ARCHIVING
+        ]
+
+    def end_archiving(self, letters: Iterable[Letter]) -> list[StateBatch]:
+        """Archive what was on its way to the dead-letter queue: the states to store. Then `move_start`."""
+        found = []
+        for first, last, _, _ in letters:
+            floor = self.batches.floor(first)
+            for batch in self.batches.between(first if floor is None else floor.first, last):
+                is_part = batch.first < first or batch.last > last
+                if batch.last < first or (is_part and batch.whole is not None and batch.whole.state != ARCHIVING):
+                    continue
+                if is_part:
+                    batch.split()
+                for low, high, delivery in batch.deliveries(first, last):
+                    if delivery.state == ARCHIVING:
+                        delivery.end(ARCHIVED)
+                        self.complete_count += self.counted(low, high)
+                        found.append(StateBatch(low, high, ARCHIVED, delivery.count))
         return found
 
     # -- the start offset

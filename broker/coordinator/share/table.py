@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.share.acknowledge import Acknowledgement, apply, decide
 from broker.coordinator.share.coordinator import ShareCoordinator
+from broker.coordinator.share.dead_letters.addressee import has_queue
+from broker.coordinator.share.dead_letters.letter import REJECTED, TOO_OFTEN, Letter
+from broker.coordinator.share.in_flight import ARCHIVING
 from broker.coordinator.share.lost import without_lost
 from broker.coordinator.share.machine import Update
 from broker.coordinator.share.sessions import ShareSessions
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.combine import StateBatch
+    from broker.coordinator.share.dead_letters.post import Post
+    from broker.coordinator.share.dead_letters.sending import Watch
     from broker.coordinator.share.in_flight import Delivery
     from broker.partitions.table import Partitions
     from broker.partitions.waiters import Waiter
@@ -66,7 +71,9 @@ class SharePartitions:
         metadata_shard: Shard,
         partitions: Partitions,
         coordinator: ShareCoordinator,
+        watch: Watch,
     ) -> None:
+        self._watch = watch
         self.coordinator = coordinator
         self.sessions = ShareSessions(config.group_share_max_share_sessions)
         self._turn = turn
@@ -74,6 +81,7 @@ class SharePartitions:
         self._metadata_shard = metadata_shard
         self._partitions = partitions
         self._live: dict[Key, Live] = {}
+        self._post: Post | None = None
         coordinator.reloaded.append(self._drop)
 
     def start(self) -> None:
@@ -86,6 +94,18 @@ class SharePartitions:
         self.metadata.listeners.append(self._topic_changed)
 
     @property
+    def post(self) -> Post:
+        """The letters on their way to dead-letter queues; made when first needed."""
+        if self._post is None:
+            # 4 ms: most groups have no such queue
+            from broker.coordinator.share.dead_letters.post import Post
+            from broker.coordinator.share.dead_letters.sending import Office
+
+            office = Office(self._turn, self._metadata_shard, self._partitions, self._watch)
+            self._post = Post(office, self._archived)
+        return self._post
+
+    @property
     def metadata(self) -> ClusterMetadata:
         """The cluster's metadata."""
         metadata: ClusterMetadata = self._metadata_shard.machine
@@ -93,7 +113,8 @@ class SharePartitions:
 
     def limits(self, group_id: str) -> Limits:
         """The settings of a group."""
-        if group_id not in self.metadata.group_configs:
+        metadata = self.metadata
+        if group_id not in metadata.group_configs:
             config = self._config
             return Limits(
                 config.group_share_delivery_count_limit,
@@ -105,6 +126,7 @@ class SharePartitions:
             int(self.value(group_id, "share.partition.max.record.locks")),
             int(self.value(group_id, "share.record.lock.duration.ms")),
             bool(self.value(group_id, "share.renew.acknowledge.enable")),
+            has_queue(metadata, group_id),
         )
 
     def value(self, group_id: str, key: str) -> int | str:
@@ -126,6 +148,10 @@ class SharePartitions:
         if live is None:
             state = self._load(key, topic, index)
             live = self._live[key] = Live(key, self.coordinator.index_of(key), state)
+            archiving = state.archiving()
+            if archiving:
+                flush_state = self.coordinator.shard_at(live.index).flush_state
+                self.post.resume(key, archiving, self.limits(group_id).most_deliveries, flush_state)
         return live
 
     def _load(self, key: Key, topic: Topic, index: int) -> SharePartition:
@@ -165,7 +191,13 @@ class SharePartitions:
         """
         shard = self.coordinator.shard_at(live.index)
         changes = decide(live.state, limits, member, self._turn.steady_ms + limits.lock_ms, acknowledgements)
-        self._store(live, shard, apply(live.state, changes, released))
+        stored = apply(live.state, changes, released)
+        letters = [
+            Letter(first, last, delivery.count, REJECTED if is_rejected else TOO_OFTEN)
+            for first, last, delivery, state, is_rejected in changes
+            if state == ARCHIVING
+        ]
+        self._store(live, shard, stored, letters)
         self.settle(live)
 
     def release(self, group_id: str, member: str, places: Iterable[tuple[bytes, int]]) -> None:
@@ -184,20 +216,49 @@ class SharePartitions:
     def _give_back(self, live: Live, batches: Sequence[StateBatch]) -> None:
         """Store what was given back. If it cannot be stored, it is given back all the same, as in Kafka."""
         if batches:
+            letters = [
+                Letter(first, last, count, TOO_OFTEN) for first, last, state, count in batches if state == ARCHIVING
+            ]
             try:
-                self._store(live, self.coordinator.shard_at(live.index), batches)
+                self._store(live, self.coordinator.shard_at(live.index), batches, letters)
             except KafkaError as error:
                 logger.warning("records given back are not stored: %s: %s", live.key.text, error.message)
                 live.state.move_start()
         self.settle(live)
 
-    def _store(self, live: Live, shard: Shard, batches: Sequence[StateBatch]) -> None:
-        """Append states, then move the start offset. Errors: COORDINATOR_NOT_AVAILABLE: the log cannot be written."""
+    def _store(self, live: Live, shard: Shard, batches: Sequence[StateBatch], letters: Sequence[Letter] = ()) -> None:
+        """Append states, then move the start offset, and send letters to the group's dead-letter queue.
+
+        Errors:  COORDINATOR_NOT_AVAILABLE: the log cannot be written.
+        """
         if not batches:
             return
         state = live.state
         self._append(live.key, shard, state.leader_epoch, state.start_offset, state.complete_count, batches)
         state.move_start()
+        if letters:
+            self.post.send(live.key, letters, shard.flush_state)
+
+    def _archived(self, key: Key, letters: Sequence[Letter]) -> None:
+        """These are in the dead-letter queue, or given up: archive the records, whether the partition is in use or not.
+
+        If that cannot be stored, the log still says ARCHIVING, and they go to the queue again at the next start.
+        """
+        live = self._live.get(key)
+        try:
+            shard = self.coordinator.shard(key)
+            if live is not None:
+                self._store(live, shard, live.state.end_archiving(letters))
+                self.settle(live)
+                return
+            stored = shard.machine.states.get(key)
+            if stored is not None:
+                made = SharePartition.from_state(stored, stored.start_offset, stored.leader_epoch)
+                batches = made.end_archiving(letters)
+                if batches:
+                    self._append(key, shard, made.leader_epoch, made.start_offset, made.complete_count, batches)
+        except KafkaError as error:
+            logger.error("records of %s stay on their way to the dead-letter queue: %s", key.text, error.message)
 
     def _append(
         self,

@@ -245,6 +245,19 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             group.share.initialize.retry.interval.ms
         """,
     },
+    "tests/unit/coordinator/share/test_dead_letters.py": {
+        "test_queue_is_made_when_it_is_first_needed_with_the_settings_of_kafka": """
+            errors.deadletterqueue.auto.create.topics.enable
+        """,
+        "test_without_a_prefix_every_name_is_good": """
+            errors.deadletterqueue.topic.name.prefix
+        """,
+    },
+    "tests/unit/coordinator/share/test_dead_letters_refused.py": {
+        "test_queue_that_may_not_be_written_to_gets_nothing_and_the_log_says_why": """
+            errors.deadletterqueue.group.enable
+        """,
+    },
     "tests/unit/coordinator/share/test_share_sessions.py": {
         "test_too_many_sessions_are_refused_after_the_wait": """
             group.share.max.share.sessions

@@ -99,7 +99,7 @@ def test_features_follow_from_the_apis_served():
         "metadata.version": 33,
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
-        "share.version": 1,
+        "share.version": 2,
         "streams.version": 1,
         "transaction.version": 2,
     }

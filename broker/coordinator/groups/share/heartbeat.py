@@ -29,7 +29,7 @@ from broker.coordinator.groups.share.records import (
     target_epoch_record,
     target_record,
 )
-from broker.coordinator.groups.share.state_partitions import Topics, union
+from broker.coordinator.groups.share.state_partitions import Missing, union
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group import (
     ShareGroupHeartbeatResponse,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 def heartbeat(
     machine: Machine, ctx: Context, request: ShareGroupHeartbeatRequest, out: Outcome
-) -> tuple[Any, int, Topics]:
+) -> tuple[Any, int, Missing]:
     """Serve a heartbeat of a member that stays or joins. `request` has passed the checks that need no group.
 
     Returns the response, the group epoch, and the share partitions whose state has to be made.
@@ -200,7 +200,7 @@ class _Step:
         if self.current != current or self.is_new:
             self.out.records.append(current_record(self.group.group_id, self.member.member_id, self.current))
 
-    def missing_state(self) -> Topics:
+    def missing_state(self) -> Missing:
         """The subscribed share partitions without state; their record goes to `out`.
 
         One whose state was asked for a while ago is asked for again: the answer may have been lost.
@@ -214,6 +214,7 @@ class _Step:
         }
         known = union(partitions.initialized, fresh)
         missing = {}
+        added: dict[bytes, frozenset[int]] = {}
         for name in sorted(self.names):
             topic = topics.get(name)
             if topic is not None:
@@ -221,6 +222,7 @@ class _Step:
                 left = frozenset(range(len(topic.partitions))) - there
                 if left:
                     missing[topic.topic_id] = name, left
+                    added[topic.topic_id] = partitions.added(topic.topic_id, left)
         if missing:
             self.out.records.append(state_partitions_record(group.group_id, partitions.begun(missing)))
-        return missing
+        return Missing(missing, added)

@@ -17,6 +17,13 @@ Topics: TypeAlias = Mapping[bytes, tuple[str, frozenset[int]]]  # topic id -> na
 NO_TOPICS: Final[Mapping[bytes, tuple[str, frozenset[int]]]] = {}
 
 
+class Missing(NamedTuple):
+    """Share partitions whose state is to be made. `added`: those of them that were added to a topic already known."""
+
+    topics: Topics = NO_TOPICS
+    added: Mapping[bytes, frozenset[int]] = {}  # never changed: the default of a tuple's field
+
+
 class StatePartitions(NamedTuple):
     """The share partitions of one group."""
 
@@ -28,6 +35,17 @@ class StatePartitions(NamedTuple):
         """With topics whose state is about to be made; a deletion that has not ended is given up."""
         deleting = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topics}
         return StatePartitions(union(self.initializing, topics), self.initialized, deleting)
+
+    def added(self, topic_id: bytes, partitions: frozenset[int]) -> frozenset[int]:
+        """Which of these, whose state is to be made, the topic did not have when the group came to know it.
+
+        Differs: Kafka also takes for added all partitions of a topic whose first state it has asked for in vain.
+        """
+        if topic_id in self.initialized:
+            return partitions
+        if topic_id in self.initializing:
+            return partitions - self.initializing[topic_id][1]
+        return frozenset()
 
     def ended(self, topics: Topics) -> StatePartitions:
         """With topics whose state is there."""

@@ -7,6 +7,7 @@ from core_broker import Client, World, make_topic
 from unit.coordinator.share.kit import GROUP, ShareWorld
 
 from broker.coordinator.groups.share.records import state_partitions_record
+from broker.coordinator.groups.share.state_partitions import minus
 from broker.coordinator.share.state import snapshot_record
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -60,13 +61,43 @@ def test_first_heartbeat_makes_the_state_and_the_next_one_assigns_as_in_kafka():
         assert partitions(m) == [0, 1, 2, 3]
 
 
+def grow(world, count):
+    topics = [CreatePartitionsTopic(name="t", count=count, assignments=None)]
+    world.client.call(CreatePartitionsRequest(topics=topics, timeout_ms=1000))
+
+
 def test_added_partitions_come_with_the_heartbeat_that_finds_them(world):
     m = world.reader()
-    world.client.call(
-        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=6, assignments=None)], timeout_ms=1000)
-    )
+    grow(world, 6)
     m.beat()
     assert partitions(m) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("release", "start", "delivered"), [("", 0, [(0, 1, 1)]), ("4.3", -1, [])])
+def test_added_partition_begins_at_its_first_record_whatever_the_reset_says(release, start, delivered):
+    with ShareWorld({"t": 2}, reset="latest", as_version=release) as world:
+        m = world.reader()
+        grow(world, 3)
+        world.produce(2, partition=2)
+        m.beat()
+        assert [world.state(index).start_offset for index in range(3)] == [-1, -1, start]
+        assert m.acquired(0, 1, 2) == delivered
+
+
+@pytest.mark.parametrize("known", [1, 0])
+def test_added_partition_whose_state_was_lost_begins_at_zero_when_it_is_asked_for_again(known):
+    """Unless no partition of the topic is known to have its state: then all of them are as new as the topic."""
+    with ShareWorld({"t": known + 1}, group_share_initialize_retry_interval_ms="1000") as world:
+        m = world.reader()
+        group = world.world.broker.groups.of(GROUP).machine.groups[GROUP]
+        t, all_of = world.topic_id(), group.state_partitions.initialized
+        asked = {t: ("t", frozenset([known]))}
+        lost = group.state_partitions._replace(initialized=minus(all_of, asked), initializing=asked)
+        world.world.broker.groups.of(GROUP).append([state_partitions_record(GROUP, lost)])
+        world.world.advance(1001)
+        m.beat()
+        assert group.state_partitions.initialized == all_of
+        assert world.state(known).start_offset == (0 if known else -1)
 
 
 def test_assignment_waits_for_the_state_to_be_durable():
@@ -194,11 +225,7 @@ def test_full_group_takes_nobody_else():
 
 def test_new_partitions_are_assigned_after_their_state_is_made(world):
     m = world.reader()
-    from protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
-
-    world.client.call(
-        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=5, assignments=None)], timeout_ms=1000), 3
-    )
+    grow(world, 5)
     m.beat()
     m.beat()
     assert partitions(m) == [0, 1, 2, 3, 4]
