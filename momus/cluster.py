@@ -143,6 +143,11 @@ class Cluster(Forkable):
         self._log_start = len(log()) if log is not None else 0
         self.is_open = True
 
+    def _begin_anew(self, path: str, **body: object) -> Any:
+        answer = super()._begin_anew(path, **body)
+        self.cluster_id = answer["cluster_id"]
+        return answer
+
     @property
     def control(self) -> Control:
         """The endpoint of its process, for this cluster."""

@@ -319,9 +319,9 @@ class ClusterHandle:
         unmet = [] if self._faults is None else list(self._faults.unmet_before)
         return unmet if self._journal is None else [*unmet, *self._journal.unmet()]
 
-    def _begin_anew(self, path: str, **body: object) -> None:
+    def _begin_anew(self, path: str, **body: object) -> Any:
         """Make a call that empties the journal and drops the faults. Expectations go on: the call counts their requests
-        once no more of them can come."""
+        once no more of them can come. Returns the cluster as it is now."""
         if self._journal is not None and (filters := self._journal.asked()):
             body["count"] = filters
         answer = self._ask("POST", path, body)
@@ -329,6 +329,7 @@ class ClusterHandle:
             self._faults.forget()
         if self._journal is not None:
             self._journal.begin_anew(answer.get("counted", []))
+        return answer
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         return self.control.ask(method, self.control.prefix + path, body)

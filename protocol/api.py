@@ -15,7 +15,7 @@ from protocol.declare import DECLARED, NEVER, Message
 
 
 class ApiKey(IntEnum):
-    """Every key of Kafka 4.3.1, served or not."""
+    """Every key of Kafka 4.4.0, served or not."""
 
     PRODUCE = 0
     FETCH = 1
@@ -110,6 +110,7 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    UNREGISTER_CONTROLLER = 94
 
 
 @cache

@@ -17,7 +17,7 @@ from protocol.codegen import codec
 from protocol.errors import KafkaError
 from storage.files.sim_env import sim_env
 
-ALL_API_VERSIONS = [(0, 3, 13), (3, 0, 13), (18, 0, 4), (19, 2, 7)]
+ALL_API_VERSIONS = [(0, 3, 13), (3, 0, 13), (18, 0, 5), (19, 2, 7)]
 
 
 class AdminBroker:
@@ -37,7 +37,7 @@ class AdminBroker:
         self.rng = sim_env(seed=1).rng
         self.batches: list[list[bytes]] = []  # the log
         self.metadata_shard = self
-        self.directory = SimpleNamespace(path="/data", volume_bytes=lambda: (5000, 3000))
+        self.directory = SimpleNamespace(path="/data", cluster_id=self.cluster_id, volume_bytes=lambda: (5000, 3000))
         self.metadata = ClusterMetadata(self.config, node_ids, start_up=start_up)
         self._apply(self.metadata.on_load(Context(0, self.rng)).records)
 

@@ -140,7 +140,7 @@ class MixedHistory(History):
                 producer.add_offsets(group)
             member = self.member_of(group, 0.3)
             if member:
-                member["generation_id"] = member.pop("epoch")
+                member["generation_id_or_member_epoch"] = member.pop("epoch")
             offsets = {p: self.rng.randrange(50) for p in range(TOPICS[topic]) if p == index or self.is_likely(0.5)}
             self.note(producer.name, group, producer.send_offsets(offsets, group, topic, **member))
 

@@ -33,6 +33,12 @@ from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter
 ABORT, COMMIT = 0, 1
 
 
+def topic_id(world: World, name: str) -> bytes:
+    """Of a topic, which newer versions name it by; zeros: there is none."""
+    topic = world.broker.metadata.topics.get(name)
+    return bytes(16) if topic is None else topic.topic_id
+
+
 class Producer:
     """One transactional producer; v2: with the requests of transactions v2 (KIP-890)."""
 
@@ -115,6 +121,7 @@ class Producer:
             topics=[
                 TxnOffsetCommitRequestTopic(
                     name=topic,
+                    topic_id=topic_id(self.client.world, topic),
                     partitions=[
                         TxnOffsetCommitRequestPartition(
                             partition_index=index, committed_offset=offset, committed_metadata=""
@@ -136,7 +143,7 @@ class Producer:
     ) -> dict[int, int]:
         """TxnOffsetCommit; the error code of each partition."""
         request = self.offsets_request(offsets, group_id, topic, **member)
-        answer = self.client.call(request, (5 if self.v2 else 3) if version is None else version)
+        answer = self.client.call(request, (6 if self.v2 else 3) if version is None else version)
         return {each.partition_index: each.error_code for row in answer.topics for each in row.partitions}
 
     def end_request(self, *, commit: bool = True) -> EndTxnRequest:

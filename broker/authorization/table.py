@@ -91,6 +91,7 @@ RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: admin.cluster(ALTER),
     ApiKey.DESCRIBE_QUORUM: admin.cluster(DESCRIBE),
     ApiKey.UPDATE_FEATURES: admin.cluster(ALTER),
+    ApiKey.UNREGISTER_CONTROLLER: admin.cluster(ALTER),
     ApiKey.DESCRIBE_CLUSTER: admin.describe_cluster,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_heartbeat,
     ApiKey.CONSUMER_GROUP_DESCRIBE: groups.describe_modern_groups,

@@ -47,6 +47,13 @@ def _is_ours(files: Files, path: str) -> bool:
     return any(files.exists(f"{path}/{mark}") for mark in (checkpoints.META_PROPERTIES, checkpoints.UNFINISHED))
 
 
+def give_cluster_id(files: Files, directory: str, cluster_id: str) -> None:
+    """Make a copied directory another cluster's. Durable: when this returns. Errors: OSError."""
+    path = f"{directory}/{checkpoints.META_PROPERTIES}"
+    properties = checkpoints.read_properties(files, path) or {"version": "1"}
+    checkpoints.write_properties(files, path, {**properties, "cluster.id": cluster_id})
+
+
 def ensure_cluster_id(env: Env, directory: str, config: BrokerConfig) -> str:
     """The cluster's id in meta.properties; writes that file where there is none. Errors: DirectoryError, OSError."""
     path = f"{directory}/{checkpoints.META_PROPERTIES}"

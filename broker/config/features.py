@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker.config.releases import Release
 
 OLDEST_METADATA_VERSION = 7
-METADATA_VERSION = 30  # as Kafka 4.3 writes it
+METADATA_VERSION = 33  # as Kafka 4.4 writes it
 
 # Feature -> (level, API, version of it that must be served for this level).
 _NEEDS = {
@@ -26,7 +26,7 @@ _NEEDS = {
     "transaction.version": ((1, ApiKey.END_TXN, 4), (2, ApiKey.END_TXN, 5)),
 }
 # Levels of metadata.version from which there is no way back: each added something to the records of the metadata.
-_CHANGED_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
+_CHANGED_METADATA = (8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 FIXED = {"kraft.version": 0}  # there is no quorum whose members could change
 HIGHEST = {name: levels[-1][0] for name, levels in _NEEDS.items()}
 

@@ -1,6 +1,6 @@
 """The routing table: one line for each API. ApiVersions and SUPPORTED.md are made from it.
 
-A handler is named "module:function" and imported with the first request for it. Versions are those of Apache Kafka 4.3,
+A handler is named "module:function" and imported with the first request for it. Versions are those of Apache Kafka 4.4,
 and older ones where a line says why. An API that Kafka has and that is not served stands in ABSENT with the reason.
 """
 
@@ -31,7 +31,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.DESCRIBE_GROUPS, 0, 6, "group_admin:describe_groups"),
     (ApiKey.LIST_GROUPS, 0, 5, "group_admin:list_groups"),
     (ApiKey.SASL_HANDSHAKE, 0, 1, "sasl:sasl_handshake"),
-    (ApiKey.API_VERSIONS, 0, 4, "cluster:api_versions"),
+    (ApiKey.API_VERSIONS, 0, 5, "cluster:api_versions"),
     (ApiKey.CREATE_TOPICS, 2, 7, "topics:create_topics"),
     (ApiKey.DELETE_TOPICS, 1, 6, "topics:delete_topics"),
     (ApiKey.DELETE_RECORDS, 0, 2, "delete_records:delete_records"),
@@ -41,7 +41,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "add_to_txn:AddOffsetsToTxn", HOT),
     (ApiKey.END_TXN, 0, 5, "end_txn:EndTxn", HOT),
     (ApiKey.WRITE_TXN_MARKERS, 1, 2, "txn_admin:write_txn_markers"),
-    (ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offset_commit:TxnOffsetCommit", HOT),
+    (ApiKey.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit:TxnOffsetCommit", HOT),
     (ApiKey.DESCRIBE_ACLS, 1, 3, "acls:describe_acls"),
     (ApiKey.CREATE_ACLS, 1, 3, "acls:create_acls"),
     (ApiKey.DELETE_ACLS, 1, 3, "acls:delete_acls"),
@@ -55,7 +55,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, "delegation_tokens:renew_delegation_token"),
     (ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2, "delegation_tokens:expire_delegation_token"),
     (ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, 3, "delegation_tokens:describe_delegation_token"),
-    (ApiKey.DELETE_GROUPS, 0, 2, "group_admin:delete_groups"),
+    (ApiKey.DELETE_GROUPS, 0, 3, "group_admin:delete_groups"),
     (ApiKey.ELECT_LEADERS, 0, 2, "reassign:elect_leaders"),
     (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "configs:incremental_alter_configs"),
     (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, "reassign:alter_partition_reassignments"),
@@ -84,6 +84,7 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),
     (ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, "streams_group:streams_group_heartbeat"),
     (ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, "streams_group:streams_group_describe"),
+    (ApiKey.UNREGISTER_CONTROLLER, 0, 0, "quorum:unregister_controller"),
 )
 
 

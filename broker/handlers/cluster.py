@@ -1,7 +1,7 @@
 """ApiVersions, UpdateFeatures and DescribeLogDirs.
 
 ApiVersions      v3: client software name and version; features as tagged fields (KIP-511, KIP-584). v4: features whose
-                 lowest level is 0 are listed (KIP-1022).
+                 lowest level is 0 are listed (KIP-1022). v5: the cluster and the node that the client means (KIP-1242).
 UpdateFeatures   v1: kind of upgrade, validation only. v2: no result for each feature.
 DescribeLogDirs  v3: top-level error. v4: sizes of the volume. v5: whether the directory is cordoned.
 
@@ -73,11 +73,22 @@ class View(Protocol):
 
 
 def api_versions(broker: View, ctx: Context, request: ApiVersionsRequest) -> Decision:
-    """Answer the routing table and the features."""
+    """Answer the routing table and the features.
+
+    Errors:  INVALID_REQUEST: the software's name or version, or one of cluster and node without the other.
+             REBOOTSTRAP_REQUIRED: the client means another cluster or node. Before authentication nothing is compared.
+    Source:  KIP-1242; ApiVersionsRequest.isValid, SaslServerAuthenticator.
+    """
     if ctx.api_version >= 3:
         for text in (request.client_software_name, request.client_software_version):
             if not _SOFTWARE.fullmatch(text):
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
+        cluster_id, node_id = request.cluster_id, request.node_id
+        if (cluster_id is None) != (node_id == -1):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        is_here = cluster_id is None or (cluster_id == broker.directory.cluster_id and node_id == ctx.node_id)
+        if not is_here and (ctx.connection is None or ctx.connection.guard is None):
+            raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED)
     metadata = broker.metadata
     ranges = supported(broker.api_versions, broker.metadata.config.release)
     return Decision(

@@ -1,6 +1,7 @@
-"""DescribeQuorum v0-2: the quorum of the cluster's metadata (KIP-595).
+"""DescribeQuorum and UnregisterController: the quorum of the cluster's metadata (KIP-595).
 
-DescribeQuorum  v1: timestamps (KIP-836). v2: messages and nodes (KIP-853).
+DescribeQuorum        v1: timestamps (KIP-836). v2: messages and nodes (KIP-853).
+UnregisterController  the one controller cannot go, and there is no other.
 
 Behaviour: the first node is leader and only voter, the others are observers; they share one log, so none is behind.
 Absent:    directory ids (all zero) and controller listeners (none) of the quorum: there are no votes over the network.
@@ -22,6 +23,8 @@ from protocol.messages.quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
     ReplicaState,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +72,19 @@ def describe_quorum(broker: View, ctx: Context, request: DescribeQuorumRequest) 
             nodes=[DescribeQuorumResponseNode(node_id=first.replica_id)],
         )
     )
+
+
+def unregister_controller(broker: View, ctx: Context, request: UnregisterControllerRequest) -> Decision:
+    """Refuse. Errors: INVALID_REQUEST: the controller itself; CONTROLLER_ID_NOT_REGISTERED: any other.
+
+    Source: Apache Kafka 4.4.0, one node, asked for its own and for other ids.
+    """
+    if request.controller_id == broker.nodes.up[0].node_id:
+        code, why = ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."
+    else:
+        code = ErrorCode.CONTROLLER_ID_NOT_REGISTERED
+        why = f"Controller ID {request.controller_id} is not currently registered."
+    return Decision(UnregisterControllerResponse(error_code=code, error_message=why))
 
 
 def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:

@@ -20,7 +20,7 @@ from broker.coordinator.offsets.commit_batch import CommitBatch, PlainCommit
 from broker.coordinator.offsets.commit_run import Commit, commit_of
 from broker.coordinator.offsets.provenance import provenance
 from broker.requests.expected_offsets import TAG, conflicts
-from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find, refuse
+from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find_topics, refuse
 from broker.requests.repeated import HotRequest, Kept
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
@@ -111,7 +111,8 @@ class OffsetCommit(HotRequest):
             shard: Shard = accepted.shard
         else:
             codes = [[0] * len(row.partitions) for row in ask.rows]
-            found = ask.found = _find(view.metadata, ask.rows, ctx.api_version, codes)
+            by_id = ctx.api_version >= TOPIC_IDS_SINCE
+            found = ask.found = find_topics(view.metadata, ask.rows, codes, by_id=by_id)
             if not found:
                 return Decision(codes)
             try:
@@ -175,15 +176,6 @@ class OffsetCommit(HotRequest):
         commit.offsets = fields[0 :: width + 1]
         if width > 1:
             commit.leader_epochs = fields[1 :: width + 1]
-
-
-def _find(metadata: ClusterMetadata, rows: Sequence[Row], version: int, codes: Codes) -> Found:
-    """The rows of topics that exist; the codes of all other partitions are set."""
-    if version >= TOPIC_IDS_SINCE:
-        known = [metadata.topics_by_id.get(row.topic_id) for row in rows]
-        return find(known, rows, codes, ErrorCode.UNKNOWN_TOPIC_ID)
-    named = [metadata.topics.get(row.name) for row in rows]
-    return find(named, rows, codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _refused(found: Found, codes: Codes, code: int) -> Decision:

@@ -12,7 +12,7 @@ from broker.requests.expected_offsets import TAG
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import Topic
+    from broker.cluster.metadata import ClusterMetadata, Topic
 
 _INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
 _EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")
@@ -76,6 +76,14 @@ def find(topics: Sequence[Topic | None], rows: Sequence[Row], codes: Codes, unkn
             if places:
                 found.append((row, topic, places, row_codes))
     return found
+
+
+def find_topics(metadata: ClusterMetadata, rows: Sequence[Row], codes: Codes, *, by_id: bool) -> Found:
+    """As `find`, by the ids or the names of the rows."""
+    if by_id:
+        return find([metadata.topics_by_id.get(row.topic_id) for row in rows], rows, codes, ErrorCode.UNKNOWN_TOPIC_ID)
+    named = [metadata.topics.get(row.name) for row in rows]
+    return find(named, rows, codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def refuse(found: Found, code: int) -> None:

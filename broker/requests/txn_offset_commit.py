@@ -1,7 +1,7 @@
 """TxnOffsetCommit: offsets that become a group's when a producer's transaction commits.
 
 TxnOffsetCommit  v2: leader epochs. v3: member, generation and instance (KIP-447). v4: TRANSACTION_ABORTABLE. v5: adds
-                 the group's offsets to the transaction by itself (KIP-890). No version has topic ids.
+                 the group's offsets to the transaction by itself (KIP-890). v6: topic ids, and new codes (KIP-1319).
 
 Behaviour: the checks in order: the topic exists, the offsets' partition is part of the transaction, the group accepts
            the member. So a fenced producer gets INVALID_PRODUCER_EPOCH, even with a wrong generation. The offsets are
@@ -19,7 +19,7 @@ from broker.coordinator.offsets.provenance import provenance
 from broker.coordinator.transactions.gate import OFFSETS_ADD_SINCE, unverified
 from broker.coordinator.transactions.rules import add_partitions, verify_partitions
 from broker.coordinator.transactions.written import NextState
-from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find, refuse
+from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find_topics, refuse
 from broker.requests.repeated import HotRequest, Kept
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.transaction import Partitions, Transaction
     from broker.turn.decision import Headers
 
+TOPIC_IDS_SINCE: Final = 6
 NO_PLACE: Final[Partitions] = {}
 NOTHING: Final[tuple[tuple[Shard, NextState], ...]] = ()
 
@@ -93,10 +94,10 @@ class Ask:
         self.producer_id = request.producer_id
         self.producer_epoch = request.producer_epoch
         self.group_id = request.group_id
-        self.generation = request.generation_id
+        self.generation = request.generation_id_or_member_epoch
         self.member_id = request.member_id
         self.instance_id = request.group_instance_id
-        self.rows = [Row(each.name, each.partitions) for each in request.topics]
+        self.rows = [Row(each.name, each.partitions, each.topic_id) for each in request.topics]
         self.codes: Codes = []
         self.found: Found = []
         self.place = NO_PLACE
@@ -105,11 +106,11 @@ class Ask:
         self.accepted: Decision | None = None
         self.commit: PlainCommit | None = None
 
-    def look_up(self, metadata: ClusterMetadata) -> Found:
+    def look_up(self, metadata: ClusterMetadata, version: int) -> Found:
         """The rows of topics that exist; the codes of all other partitions are set."""
         self.codes = [[0] * len(row.partitions) for row in self.rows]
-        topics = [metadata.topics.get(row.name) for row in self.rows]
-        self.found = find(topics, self.rows, self.codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        by_id = version >= TOPIC_IDS_SINCE
+        self.found = find_topics(metadata, self.rows, self.codes, by_id=by_id)
         return self.found
 
 
@@ -129,14 +130,14 @@ class TxnOffsetCommit(HotRequest):
         """Add offsets to the transaction, or refuse them. The reply is Codes.
 
         Shape:   one OffsetCommit record per accepted partition, in request order, one batch of the producer.
-        Errors:  of a partition: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; of all others: INVALID_GROUP_ID,
-                 NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, those of transactions/gate.py, UNKNOWN_MEMBER_ID,
-                 FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+        Errors:  of a partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; of all others:
+                 INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, those of transactions/gate.py,
+                 UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, STALE_MEMBER_EPOCH, GROUP_ID_NOT_FOUND.
         Source:  KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager.commitTransactionalOffset.
         """
         accepted, view, version = ask.accepted, self._view, ctx.api_version
         if accepted is None:
-            if not ask.look_up(view.metadata):
+            if not ask.look_up(view.metadata, version):
                 return Decision(ask.codes)
             try:
                 if not ask.group_id:
@@ -171,7 +172,7 @@ class TxnOffsetCommit(HotRequest):
         elif until.durable_offset >= until.log.end_offset:
             return self._commit(ask, ctx)
         decision = Decision(writes=writes, until=until, follow=lambda durable: self._added(ask, ctx, durable))
-        if accepted is not None and not self.turn.fsync and self._check(ask) == ErrorCode.NONE:
+        if accepted is not None and not self.turn.fsync and self._check(ask, ctx) == ErrorCode.NONE:
             decision.repeats = ask  # nothing that follows can be refused
         return decision
 
@@ -189,13 +190,14 @@ class TxnOffsetCommit(HotRequest):
         except (OSError, StorageError) as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         ctx.now_ms = self.turn.now_ms
-        ask.look_up(self._view.metadata)
+        ask.look_up(self._view.metadata, ctx.api_version)
         return self._commit(ask, ctx)
 
-    def _check(self, ask: Ask) -> ErrorCode:
+    def _check(self, ask: Ask, ctx: Context) -> ErrorCode:
         """Whether the group accepts them."""
         code: ErrorCode = ask.shard.machine.check_txn_offset_commit(
             ask.group_id,
+            ctx.api_version,
             ask.generation,
             ask.member_id,
             ask.instance_id,
@@ -205,7 +207,7 @@ class TxnOffsetCommit(HotRequest):
 
     def _commit(self, ask: Ask, ctx: Context) -> Decision:
         """The offsets' partition is part of the transaction, which is durable."""
-        code = self._check(ask)
+        code = self._check(ask, ctx)
         if code != ErrorCode.NONE:
             return _refused(ask, code)
         if ask.accepted is not None:
@@ -270,5 +272,5 @@ def _response(ask: Ask, codes: Codes) -> TxnOffsetCommitResponse:
         if any(row_codes):
             for answer, code in zip(answers, row_codes, strict=True):
                 answer.error_code = code
-        topics.append(TxnOffsetCommitResponseTopic(name=row.name, partitions=answers))
+        topics.append(TxnOffsetCommitResponseTopic(name=row.name, topic_id=row.topic_id, partitions=answers))
     return TxnOffsetCommitResponse(topics=topics)

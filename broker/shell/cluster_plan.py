@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.cluster.acls import Acls
 from broker.cluster.directory import DataDirectory
+from broker.cluster.identity import give_cluster_id
 from broker.cluster.listeners import make_nodes
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.config.node.quorum_checks import check_quorum
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
     from broker.shell.made_security import MadeSecurity
     from storage.files.env import Clock, Files, SystemFiles
 
-NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir")  # by other clusters of the process
+NOT_INHERITED = (
+    "listeners",
+    "advertised.listeners",
+    "log.dirs",
+    "log.dir",
+    "cluster.id",
+)  # by other clusters of the process
 OF_LISTENERS = (  # settings that are about those listeners, by their names
     "listener.security.protocol.map",
     "inter.broker.listener.name",
@@ -72,14 +79,16 @@ class Origin:
     fill           fills the new data directory: of these files, at this path, and whether durably. Errors: OSError.
     ahead_ms       how far a clock that runs is ahead of the machine's.
     stands_at_ms   Unix milliseconds at which it stands; None: it runs.
+    cluster_id     of the life; None: the files have it.
     """
 
-    __slots__ = ("ahead_ms", "fill", "stands_at_ms")
+    __slots__ = ("ahead_ms", "cluster_id", "fill", "stands_at_ms")
 
     def __init__(self, fill: Callable[[Files, str, bool], None], ahead_ms: int, stands_at_ms: int | None) -> None:
         self.fill = fill
         self.ahead_ms = ahead_ms
         self.stands_at_ms = stands_at_ms
+        self.cluster_id: str | None = None
 
     @classmethod
     def now(cls, broker: Broker) -> Self:
@@ -152,6 +161,14 @@ class ClusterPlan:
         """The settings as they were given, without what clients have set since."""
         return copy(self._config)
 
+    def draw_cluster_id(self, life: int) -> str:
+        """The id of a cluster that is not the one before it, by which clients know the two apart (KIP-1242).
+
+        life   counts from 1: with a seed each life has its own id, which repeats in the next run.
+        """
+        rng = SystemRng() if self.seed is None else Rng(f"{self.seed} {self.name} {life}")
+        return checkpoints.uuid_text(rng.uuid_bytes())
+
     def new_env(self, disk: SystemFiles, *, movable: bool, origin: Origin | None = None) -> Env:
         """Clock, randomness and files of one life; `movable` is for its clock. Errors: as Origin's `fill`."""
         files: Files = disk.share(syncs=self.flush == "fsync")
@@ -168,6 +185,8 @@ class ClusterPlan:
         if origin is not None:
             with checkpoints.unfinished(files, self.data_dir, sync=self.flush == "fsync"):
                 origin.fill(files, self.data_dir, self.flush == "fsync")
+                if origin.cluster_id is not None:
+                    give_cluster_id(files, self.data_dir, origin.cluster_id)
         return Env(clock, rng, files)
 
     def fork(self, name: str, data_dir: str, listen: str | None) -> ClusterPlan:

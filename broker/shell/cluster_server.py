@@ -92,6 +92,8 @@ class ClusterServer:
         self.life += 1
         env = self.plan.new_env(self.disk, movable=self._is_movable, origin=origin)
         self.config = self.plan.new_config()
+        if self.life > 1 and origin is None and not self.config.cluster_id:
+            self.config.cluster_id = self.plan.draw_cluster_id(self.life)
         self.broker = Broker(
             env,
             self.config,

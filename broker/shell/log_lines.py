@@ -7,6 +7,7 @@ times a second, and then counted.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import re
 from contextlib import suppress
@@ -44,7 +45,7 @@ EVERY_S: Final = 1.0
 
 
 class LineLimit(logging.Filter):
-    """Lets some lines a second of a logger through. How many it has left out, a line says a second later."""
+    """Lets some lines a second of a logger through. A line says a second later, or at the end, how many it left out."""
 
     def __init__(self, logger: logging.Logger) -> None:
         super().__init__()
@@ -82,4 +83,6 @@ def set_up(level: str, handler: logging.Handler) -> None:
     logging.basicConfig(level=level, handlers=[handler])
     for name in LIMITED:
         logger = logging.getLogger(name)
-        logger.addFilter(LineLimit(logger))
+        limit = LineLimit(logger)
+        logger.addFilter(limit)
+        atexit.register(limit.tell)  # a process that stops within that second

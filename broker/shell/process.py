@@ -122,6 +122,7 @@ class Process:
                 origin = Origin.now(source.broker) if snapshot is None else source.snapshots.origin(snapshot)
                 if plan.security is not None and snapshot is not None:
                     plan.security.users = source.snapshots.users(snapshot, plan.security.users)
+                origin.cluster_id = plan.draw_cluster_id(1)
                 return await self.start(plan, origin)
             except BaseException:
                 self._syncs.run(lambda: self._disk.remove_tree(folder))

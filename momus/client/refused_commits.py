@@ -70,8 +70,5 @@ def _name(topic: Row, topic_name: Callable[[str], str]) -> str:
 
 
 def _generation(request: Row) -> int | None:
-    for name in ("generation_id_or_member_epoch", "generation_id"):
-        if request.get(name, -1) >= 0:
-            found: int = request[name]
-            return found
-    return None
+    found: int = request.get("generation_id_or_member_epoch", -1)
+    return found if found >= 0 else None

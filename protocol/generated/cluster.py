@@ -5,14 +5,15 @@ from protocol.codec_support import *
 from protocol.messages.cluster import *
 new = object.__new__
 def _decode_ApiVersionsRequest_3():
-    bad = DecodeErrors('ApiVersionsRequest v3', {8: 'client_software_name', 11: 'client_software_name', 24: 'client_software_version', 27: 'client_software_version', 40: 'ApiVersionsRequest (tagged fields)', 43: 'ApiVersionsRequest'})
+    bad = DecodeErrors('ApiVersionsRequest v3', {9: 'client_software_name', 12: 'client_software_name', 25: 'client_software_version', 28: 'client_software_version', 41: 'ApiVersionsRequest (tagged fields)', 44: 'ApiVersionsRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
         size = len(buf)
         try:
             o = new(ApiVersionsRequest)
-            o.unknown_tags = None
+            o.unknown_tags = o.cluster_id = None
+            o.node_id = -1
             n1 = buf[pos]
             pos += 1
             if n1 > 127:
@@ -54,14 +55,15 @@ def _decode_ApiVersionsRequest_3():
             raise bad.short(error, size) from None
     return decode
 def _decode_ApiVersionsRequest_4():
-    bad = DecodeErrors('ApiVersionsRequest v4', {8: 'client_software_name', 11: 'client_software_name', 24: 'client_software_version', 27: 'client_software_version', 40: 'ApiVersionsRequest (tagged fields)', 43: 'ApiVersionsRequest'})
+    bad = DecodeErrors('ApiVersionsRequest v4', {9: 'client_software_name', 12: 'client_software_name', 25: 'client_software_version', 28: 'client_software_version', 41: 'ApiVersionsRequest (tagged fields)', 44: 'ApiVersionsRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
         size = len(buf)
         try:
             o = new(ApiVersionsRequest)
-            o.unknown_tags = None
+            o.unknown_tags = o.cluster_id = None
+            o.node_id = -1
             n1 = buf[pos]
             pos += 1
             if n1 > 127:

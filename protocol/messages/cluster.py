@@ -7,15 +7,18 @@ from protocol.errors import ErrorCode
 from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String, Uuid
 
 
-@message(api_key=18, versions="0-4", flexible="3+")
+@message(api_key=18, versions="0-5", flexible="3+")
 class ApiVersionsRequest(Message):
     """Ask which APIs and versions the broker speaks.
 
-    3 software name and version; 4 a supported feature may start at 0 (KAFKA-17011).
+    3 software name and version; 4 a supported feature may start at 0 (KAFKA-17011); 5 the cluster and the node that the
+    client means (KIP-1242).
     """
 
     client_software_name: str = field(String, "3+")
     client_software_version: str = field(String, "3+")
+    cluster_id: str | None = field(String, "5+", nullable="5+", default=None)
+    node_id: int = field(Int32, "5+", default=-1)
 
 
 @nested
@@ -39,7 +42,7 @@ class FinalizedFeatureKey(Message):
     min_version_level: int = field(Int16, "3+")
 
 
-@message(api_key=18, versions="0-4", flexible="3+")
+@message(api_key=18, versions="0-5", flexible="3+")
 class ApiVersionsResponse(Message):
     """Version ranges and features; always under response header v0.
 

@@ -79,7 +79,7 @@ class ListGroupsResponse(Message):
     groups: list[ListedGroup] = field(Array(ListedGroup))
 
 
-@message(api_key=42, versions="0-2", flexible="2+")
+@message(api_key=42, versions="0-3", flexible="2+")
 class DeleteGroupsRequest(Message):
     """Delete groups that are empty."""
 
@@ -90,11 +90,12 @@ class DeleteGroupsRequest(Message):
 class DeletableGroupResult(Message):
     group_id: str = field(String)
     error_code: int = field(Int16)
+    error_message: str | None = field(String, "3+", nullable="3+", default=None)
 
 
-@message(api_key=42, versions="0-2", flexible="2+")
+@message(api_key=42, versions="0-3", flexible="2+")
 class DeleteGroupsResponse(Message):
-    """An error code for each group."""
+    """An error code for each group; 3 a message, which Kafka leaves null unless a plugin of its own has failed."""
 
     throttle_time_ms: int = field(Int32)
     results: list[DeletableGroupResult] = field(Array(DeletableGroupResult))

@@ -78,7 +78,25 @@ class DescribeQuorumResponse(Message):
     nodes: list[DescribeQuorumResponseNode] = field(Array(DescribeQuorumResponseNode), "2+")
 
 
+@message(api_key=94, versions="0", flexible="0+")
+class UnregisterControllerRequest(Message):
+    """Take a controller that has gone out of the cluster's metadata (KIP-1312)."""
+
+    controller_id: int = field(Int32)
+
+
+@message(api_key=94, versions="0", flexible="0+")
+class UnregisterControllerResponse(Message):
+    """One error code."""
+
+    throttle_time_ms: int = field(Int32)
+    error_code: int = field(Int16)
+    error_message: str | None = field(String, nullable="0+")
+
+
 def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
+    if isinstance(request, UnregisterControllerRequest):
+        return UnregisterControllerResponse(error_code=code, error_message=message)
     assert isinstance(request, DescribeQuorumRequest)
     return DescribeQuorumResponse(error_code=code, error_message=message)

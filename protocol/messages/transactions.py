@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.declare import Message, field, message, nested
 from protocol.errors import ErrorCode
-from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String
+from protocol.wire import Array, Bool, Int8, Int16, Int32, Int64, String, Uuid
 
 
 @message(api_key=22, versions="0-6", flexible="2+")
@@ -202,23 +202,24 @@ class TxnOffsetCommitRequestPartition(Message):
 
 @nested
 class TxnOffsetCommitRequestTopic(Message):
-    name: str = field(String)
+    name: str = field(String, "0-5")
+    topic_id: bytes = field(Uuid, "6+")
     partitions: list[TxnOffsetCommitRequestPartition] = field(Array(TxnOffsetCommitRequestPartition))
 
 
-@message(api_key=28, versions="0-5", flexible="3+")
+@message(api_key=28, versions="0-6", flexible="3+")
 class TxnOffsetCommitRequest(Message):
     """Commit offsets within a transaction.
 
     2 leader epoch; 3 member, generation, instance (KIP-447); 5 adds the group to the transaction by
-    itself (KIP-890).
+    itself (KIP-890); 6 topic ids (KIP-1319).
     """
 
     transactional_id: str = field(String)
     group_id: str = field(String)
     producer_id: int = field(Int64)
     producer_epoch: int = field(Int16)
-    generation_id: int = field(Int32, "3+", default=-1)
+    generation_id_or_member_epoch: int = field(Int32, "3+", default=-1)
     member_id: str = field(String, "3+")
     group_instance_id: str | None = field(String, "3+", nullable="3+", default=None)
     topics: list[TxnOffsetCommitRequestTopic] = field(Array(TxnOffsetCommitRequestTopic))
@@ -232,11 +233,12 @@ class TxnOffsetCommitResponsePartition(Message):
 
 @nested
 class TxnOffsetCommitResponseTopic(Message):
-    name: str = field(String)
+    name: str = field(String, "0-5")
+    topic_id: bytes = field(Uuid, "6+")
     partitions: list[TxnOffsetCommitResponsePartition] = field(Array(TxnOffsetCommitResponsePartition))
 
 
-@message(api_key=28, versions="0-5", flexible="3+")
+@message(api_key=28, versions="0-6", flexible="3+")
 class TxnOffsetCommitResponse(Message):
     """An error code for each partition."""
 
@@ -274,6 +276,7 @@ def error_response(request: Message, api_version: int, code: ErrorCode, message:
                 topics=[
                     TxnOffsetCommitResponseTopic(
                         name=each.name,
+                        topic_id=each.topic_id,
                         partitions=[
                             TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
                             for partition in each.partitions

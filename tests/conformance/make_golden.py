@@ -20,7 +20,7 @@ from kafka_jars import JAVA, fetch_jars  # noqa: E402  # the same
 from protocol.api import ApiKey, is_declared, request_class, response_class  # noqa: E402  # the same
 from protocol.declare import Message  # noqa: E402  # the same
 
-CURRENT, OLD = "4.3.1", "3.9.1"  # as pom.xml has them
+CURRENT, OLD = "4.4.0", "3.9.1"  # as pom.xml has them
 OLD_VERSIONS = {"OffsetCommit": (0, 1), "OffsetFetch": (0,)}  # Kafka 4 has them no more
 FRAMES_HEAD = f"""\
 # Messages in every version: name, version, kind of value (golden_values.py), bytes of the body in hex.

@@ -42,6 +42,7 @@ _EXPLAINED = {
     "DescribeQuorumRequest",
     "DescribeShareGroupOffsetsRequest",
     "FindCoordinatorRequest",
+    "UnregisterControllerRequest",
 }
 _UNORDERED = {"OffsetFetchRequest", "ProduceRequest", "WriteTxnMarkersRequest"}  # Kafka goes through hash maps
 
@@ -82,5 +83,5 @@ def test_refusal_of_find_coordinator_names_no_node_and_says_why() -> None:
 def test_refusal_of_api_versions_from_the_future_tells_its_own_range() -> None:
     response = error_response(ApiVersionsRequest(), 0, ErrorCode.UNSUPPORTED_VERSION)
     [own] = response.api_keys
-    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
+    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 5)
     assert error_response(ApiVersionsRequest(), 3, ErrorCode.INVALID_REQUEST).api_keys == []

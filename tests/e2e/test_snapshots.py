@@ -61,7 +61,7 @@ def test_fork_and_origin_go_on_apart_and_a_restore_goes_back(process, flush):
         cluster.produce("orders", "c")
         with cluster.fork(snapshot) as fork, cluster.fork() as late:
             assert fork.bootstrap_servers != cluster.bootstrap_servers
-            assert fork.cluster_id == cluster.cluster_id
+            assert len({fork.cluster_id, late.cluster_id, cluster.cluster_id}) == 3
             fork.produce("orders", "x")
             late.create_topic("others")
             cluster.produce("orders", "d")
@@ -288,3 +288,38 @@ def test_fork_and_restore_go_back_to_the_users_of_the_snapshot(process):
             check(fork)
         cluster.restore(snapshot)
         check(cluster)
+
+
+@pytest.mark.parametrize("flush", FLUSHES)
+def test_each_life_has_an_id_but_a_restored_one_and_a_seed_repeats_them(process, flush):
+    found = []
+    for _ in range(2):
+        with process.create_cluster(flush=flush, seed=5, name="seeded") as cluster:
+            ids, kept = [cluster.cluster_id], cluster.snapshot()
+            for _ in range(2):
+                cluster.reset()
+                ids.append(cluster.cluster_id)
+            with cluster.fork(kept, name="fork") as fork:
+                ids.append(fork.cluster_id)
+                again = fork.snapshot()
+                fork.reset()
+                fork.restore(again)
+                assert fork.cluster_id == ids[-1]
+            cluster.restore(kept)
+            assert cluster.cluster_id == ids[0]
+            assert cluster.control.ask("GET", f"{CLUSTERS}/seeded")["cluster_id"] == ids[0]
+        found.append(ids)
+    assert found[0] == found[1]
+    assert len(set(ids)) == 4
+    with process.create_cluster(flush=flush) as cluster:
+        before = cluster.cluster_id
+        cluster.reset()
+        assert cluster.cluster_id != before
+
+
+def test_cluster_id_that_was_asked_for_stays_through_resets(process):
+    with process.create_cluster(config={"cluster.id": "mine"}) as cluster:
+        cluster.reset()
+        assert cluster.cluster_id == "mine"
+        with cluster.fork() as fork:
+            assert fork.cluster_id != "mine"

@@ -19,7 +19,16 @@ from protocol.declare import Message
 _REQUESTS = [each for each in MESSAGES if each.__name__.endswith("Request")]
 _RESPONSES = [each for each in MESSAGES if each.__name__.endswith("Response")]
 _APIS = _REQUESTS + _RESPONSES
-_KIO_LACKS = {"AlterConfigs": range(3), "OffsetCommit": range(2), "OffsetFetch": range(1)}
+_KIO_LACKS = {
+    "AlterConfigs": range(3),
+    "OffsetCommit": range(2),
+    "OffsetFetch": range(1),
+    # it is of Kafka 4.3
+    "ApiVersions": range(5, 6),
+    "DeleteGroups": range(3, 4),
+    "TxnOffsetCommit": range(6, 7),
+    "UnregisterController": range(1),
+}
 _KAFKA_PYTHON = [
     import_module(f"kafka.protocol.{name}") for name in ["admin", "consumer", "metadata", "producer", "sasl"]
 ]
@@ -52,6 +61,7 @@ _OTHERWISE = {
     "authorized_operations",
     "cluster_authorized_operations",
     "enable_2pc",
+    "generation_id_or_member_epoch",
     "topic_authorized_operations",
 }
 

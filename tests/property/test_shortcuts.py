@@ -162,7 +162,10 @@ class Habit:
         if self.kind == "txn produce":
             request = producer.produce_request(b"in a transaction", topic=topic, index=index)
             return self.spoilt_or_not(request, history)
-        member = {"generation_id": self.generation, "member_id": "" if self.generation < 0 else "nobody"}
+        member = {
+            "generation_id_or_member_epoch": self.generation,
+            "member_id": "" if self.generation < 0 else "nobody",
+        }
         request = producer.offsets_request(
             {0: self.asked} if flag else {index: self.asked, 0: 5}, group, topic, **member
         )

@@ -107,6 +107,7 @@ class TwinClients:
 
     def __init__(self, twins: Twins) -> None:
         self.twins = twins
+        self.world = twins.worlds[0]
         self.clients = [Client(world) for world in twins.worlds]
 
     @property
@@ -269,7 +270,9 @@ class TwinHistory(MixedHistory):
                             places = [(topic, self.ids[topic], index)]
                             found[group_id, member_id, epoch, topic, index] = (
                                 machine.check_offset_commit(group_id, 9, epoch, member_id, None, lambda p=places: p),
-                                machine.check_txn_offset_commit(group_id, epoch, member_id, None, lambda p=places: p),
+                                machine.check_txn_offset_commit(
+                                    group_id, 6, epoch, member_id, None, lambda p=places: p
+                                ),
                                 fetch,
                             )
         return found

@@ -183,6 +183,7 @@ class GroupMachine:
     def check_txn_offset_commit(
         self,
         group_id: str,
+        api_version: int,
         generation_id: int,
         member_id: str,
         group_instance_id: str | None,
@@ -203,6 +204,7 @@ class GroupMachine:
             )
         return check_txn_offset_commit(
             group,
+            api_version,
             generation_id,
             member_id,
             group_instance_id,

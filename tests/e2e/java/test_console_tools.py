@@ -19,7 +19,7 @@ TOPICS = TOOLS + "TopicCommand"
 PRODUCER = TOOLS + "ConsoleProducer"
 CONSUMER = TOOLS + "consumer.ConsoleConsumer"
 GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = "org.apache.kafka.tools.ConfigCommand"
 OFFSETS = TOOLS + "GetOffsetShell"
 
 

@@ -16,7 +16,7 @@ PRODUCER = TOOLS + "ConsoleProducer"
 CONSUMER = TOOLS + "consumer.ConsoleShareConsumer"
 READER = TOOLS + "consumer.ConsoleConsumer"
 GROUPS = TOOLS + "consumer.group.ShareGroupCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = "org.apache.kafka.tools.ConfigCommand"
 RECORDS, MEMBERS = 200, 8
 
 

@@ -39,7 +39,7 @@ def test_new_log_begins_with_the_metadata_version_and_the_offsets_topic():
     broker = AdminBroker()
     first = decode_record(broker.batches[0][0])
     assert isinstance(first, FeatureLevelRecord)
-    assert (first.name, first.feature_level) == ("metadata.version", 30)
+    assert (first.name, first.feature_level) == ("metadata.version", 33)
     offsets = broker.metadata.topics["__consumer_offsets"]
     assert offsets.internal
     assert len(offsets.partitions) == 50

@@ -15,6 +15,7 @@ from protocol.messages.quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
+    UnregisterControllerRequest,
 )
 from protocol.messages.reassign import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
 from protocol.messages.transactions import InitProducerIdRequest
@@ -177,6 +178,21 @@ def test_quorum_is_the_first_node_with_the_others_watching():
 def test_quorum_of_anything_else_is_unknown(name, index, version):
     answer = Client(World()).call(describe_quorum(name, index), version)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("node_id", "code", "why"),
+    [  # as Apache Kafka 4.4.0 answers them
+        (1, ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
+        (2, ErrorCode.CONTROLLER_ID_NOT_REGISTERED, "Controller ID 2 is not currently registered."),
+        (-1, ErrorCode.CONTROLLER_ID_NOT_REGISTERED, "Controller ID -1 is not currently registered."),
+    ],
+)
+def test_no_controller_is_unregistered(node_id, code, why):
+    _, first, second = two_brokers()
+    for client in (first, second):
+        answer = client.call(UnregisterControllerRequest(controller_id=node_id), 0)
+        assert (answer.error_code, answer.error_message) == (code, why)
 
 
 def describe_quorum(name: str, index: int) -> DescribeQuorumRequest:

@@ -24,14 +24,14 @@ HELLO = {"client_software_name": "test", "client_software_version": "1.0"}
 WITH_ALL = [(26, 0, 5), (68, 0, 1), (88, 0, 0), (78, 1, 2)]
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_versions_are_the_routing_tables_with_produce_from_zero(version):
     reply = AdminBroker().call(api_versions, ApiVersionsRequest(**HELLO), version)
     assert reply.error_code == 0
     assert [(k.api_key, k.min_version, k.max_version) for k in reply.api_keys] == [
         (0, 0, 13),
         (3, 0, 13),
-        (18, 0, 4),
+        (18, 0, 5),
         (19, 2, 7),
     ]
 
@@ -42,6 +42,41 @@ def test_versions_refuse_a_wrong_software_name_from_v3(name):
     for wrong in ({**HELLO, "client_software_name": name}, {**HELLO, "client_software_version": name}):
         assert broker.call(api_versions, ApiVersionsRequest(**wrong), 3).error_code == 42
     assert broker.call(api_versions, ApiVersionsRequest(**wrong), 2).error_code == 0
+
+
+ID = AdminBroker().cluster_id
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [  # as Apache Kafka 4.4.0 answers them
+        (None, -1, 0),
+        (ID, 1, 0),
+        (ID, 2, 129),
+        (ID, -2, 129),
+        ("x", 1, 129),
+        ("", 1, 129),
+        (ID, -1, 42),
+        (None, 1, 42),
+        ("", -1, 42),
+        ("x", -1, 42),
+    ],
+)
+def test_client_that_means_another_cluster_or_node_is_told_to_bootstrap_from_v5(cluster_id, node_id, code):
+    broker = AdminBroker()
+    hello = ApiVersionsRequest(**HELLO, cluster_id=cluster_id, node_id=node_id)
+    reply = broker.call(api_versions, hello, 5)
+    assert (reply.error_code, bool(reply.api_keys), bool(reply.supported_features)) == (code, not code, not code)
+    assert reply.finalized_features_epoch == (-1 if code else broker.metadata.version)
+    assert broker.call(api_versions, hello, 4).error_code == 0
+
+
+def test_each_virtual_broker_knows_its_own_node_id():
+    broker = AdminBroker((1, 2))
+    for asked in (1, 2):
+        hello = ApiVersionsRequest(**HELLO, cluster_id=ID, node_id=asked)
+        assert broker.call(api_versions, hello, 5, node_id=asked).error_code == 0
+        assert broker.call(api_versions, hello, 5, node_id=3 - asked).error_code == 129
 
 
 def features(broker, version=4):
@@ -55,13 +90,13 @@ def features(broker, version=4):
 
 def test_features_follow_from_the_apis_served():
     broker = AdminBroker()
-    anywhere = {"metadata.version": (7, 30), "eligible.leader.replicas.version": (0, 1), "kraft.version": (0, 1)}
-    assert features(broker) == (anywhere, {"metadata.version": 30, "eligible.leader.replicas.version": 1})
+    anywhere = {"metadata.version": (7, 33), "eligible.leader.replicas.version": (0, 1), "kraft.version": (0, 1)}
+    assert features(broker) == (anywhere, {"metadata.version": 33, "eligible.leader.replicas.version": 1})
     broker.api_versions += WITH_ALL
     supported, finalized = features(broker)
     assert supported["transaction.version"] == (0, 2)
     assert finalized == {
-        "metadata.version": 30,
+        "metadata.version": 33,
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "share.version": 2,
@@ -106,13 +141,13 @@ BACK = (
 
 @pytest.mark.parametrize(
     ("name", "level", "kind", "why"),
-    [  # as Apache Kafka 4.3.1 answers them
+    [  # as Apache Kafka 4.4.0 answers them
         ("metadata.version", 29, 1, f"{INVALID}{BACK}"),
-        ("metadata.version", 29, 2, f"Unsupported metadata.version downgrade from 30 to 29. {LOST}"),
-        ("metadata.version", 29, 3, f"Unsupported metadata.version downgrade from 30 to 29. {UNSAFE}"),
-        ("metadata.version", 7, 2, f"Unsupported metadata.version downgrade from 30 to 7. {LOST}"),
-        ("metadata.version", 6, 2, f"{INVALID}Local controller 1 only supports versions 7-30"),
-        ("metadata.version", 30, 3, None),
+        ("metadata.version", 29, 2, f"Unsupported metadata.version downgrade from 33 to 29. {LOST}"),
+        ("metadata.version", 29, 3, f"Unsupported metadata.version downgrade from 33 to 29. {UNSAFE}"),
+        ("metadata.version", 7, 2, f"Unsupported metadata.version downgrade from 33 to 7. {LOST}"),
+        ("metadata.version", 6, 2, f"{INVALID}Local controller 1 only supports versions 7-33"),
+        ("metadata.version", 33, 3, None),
         ("group.version", 0, 3, None),
         ("group.version", 0, 1, f"{INVALID}{BACK}"),
         ("group.version", 0, 4, f"{INVALID}The controller does not support the given upgrade type."),

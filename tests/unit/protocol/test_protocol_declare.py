@@ -163,7 +163,7 @@ def test_error_codes_know_which_to_retry() -> None:
     assert ErrorCode(16) is ErrorCode.NOT_COORDINATOR
     assert ErrorCode.NOT_COORDINATOR.retriable
     assert not ErrorCode.FENCED_MEMBER_EPOCH.retriable
-    assert (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE, len(ErrorCode)) == (-1, 0, 135)
+    assert (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE, len(ErrorCode)) == (-1, 0, 138)
     assert str(KafkaError(ErrorCode.INVALID_GROUP_ID, "empty")) == "INVALID_GROUP_ID: empty"
 
 

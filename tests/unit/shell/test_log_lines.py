@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -78,3 +80,13 @@ def test_count_is_told_though_no_line_follows(logger, logged, monkeypatch):
     (tell,) = later
     tell()
     assert logged.getvalue().splitlines()[-1].endswith("3 more lines like these were left out")
+
+
+def test_count_is_told_by_a_process_that_stops_within_the_second():
+    program = (
+        "import logging, sys; from broker.shell.log_lines import set_up\n"
+        "set_up('WARNING', logging.StreamHandler(sys.stderr))\n"
+        "for _ in range(15): logging.getLogger('momus.connection').warning('closing')\n"
+    )
+    log = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
+    assert log.splitlines()[-1].endswith("5 more lines like these were left out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.classic.group import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from protocol.errors import ErrorCode
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.coordinator.groups.classic.group import ClassicGroup
 
 NONE = ErrorCode.NONE
+TXN_NOT_FOUND_SINCE: Final = 6  # TxnOffsetCommit says GROUP_ID_NOT_FOUND
 
 
 def check_member(group: ClassicGroup, member_id: str, group_instance_id: str | None) -> ErrorCode:
@@ -86,6 +87,7 @@ def check_offset_commit(
 
 def check_txn_offset_commit(
     group: ClassicGroup | None,
+    api_version: int,
     generation_id: int,
     member_id: str,
     group_instance_id: str | None,
@@ -98,7 +100,7 @@ def check_txn_offset_commit(
     |----------------------|---------------------------------------------|------------------------------------------|
     | unknown, simple      | generation < 0                              | NONE                                     |
     | simple               | generation >= 0                             | UNKNOWN_MEMBER_ID                        |
-    | unknown              | generation >= 0                             | ILLEGAL_GENERATION, in every version     |
+    | unknown              | generation >= 0                             | GROUP_ID_NOT_FOUND; v0-5: ILLEGAL_...    |
     | Dead                 | any                                         | COORDINATOR_NOT_AVAILABLE                |
     | Empty                | generation < 0                              | NONE                                     |
     | any                  | no member, no instance, generation < 0      | NONE                                     |
@@ -109,7 +111,10 @@ def check_txn_offset_commit(
     if group is None:
         if generation_id < 0:
             return NONE
-        return ErrorCode.UNKNOWN_MEMBER_ID if is_simple else ErrorCode.ILLEGAL_GENERATION
+        if is_simple:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        is_told = api_version >= TXN_NOT_FOUND_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation_id < 0 and (group.state is EMPTY or (not member_id and group_instance_id is None)):

@@ -115,15 +115,13 @@ def check_txn_commit(
 ) -> ErrorCode:
     """Whether a TxnOffsetCommit is accepted: as check_commit, in any version.
 
-    A producer that names no member (epoch -1, no member id, no instance id) is accepted; a wrong epoch is
-    ILLEGAL_GENERATION.
+    A producer that names no member (epoch -1, no member id, no instance id) is accepted.
     """
     if client_epoch < 0 and not has_members:
         return NONE
     if client_epoch == -1 and not member_id and group_instance_id is None:
         return NONE
-    code = check_commit(fencing, MEMBER_EPOCHS_SINCE, client_epoch, member, has_members=True)
-    return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code
+    return check_commit(fencing, MEMBER_EPOCHS_SINCE, client_epoch, member, has_members=True)
 
 
 def check_fetch(member_id: str | None, client_epoch: int, member: Committer | None) -> ErrorCode:

@@ -191,7 +191,9 @@ def test_groups_of_a_transaction_are_kept_with_its_decision(world, client, commi
     producer = Producer(client)
     producer.init()
     producer.send_offsets({0: 1, 2: 3}, "g")
-    producer.send_offsets({1: 1}, "h", version=5, generation_id=-1, member_id="", group_instance_id=None)
+    producer.send_offsets(
+        {1: 1}, "h", version=5, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None
+    )
     assert groups_of(world) == {}
     producer.end(commit=commit)
     kept = {group: decoded(value) for group, value in groups_of(world).items()}

@@ -198,23 +198,26 @@ def test_too_much_metadata_does_not_stop_the_others(client):
 def test_unknown_topics_do_not_stop_the_others(client):
     producer = producer_of(client, "tx")
     assert producer.send_offsets({0: 1, 3: 1, -1: 1}) == {0: 0, 3: 3, -1: 3}
-    assert producer.send_offsets({0: 1}, topic="nope") == {0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert producer.send_offsets({0: 1}, topic="nope") == {0: ErrorCode.UNKNOWN_TOPIC_ID}
+    assert producer.send_offsets({0: 1}, topic="nope", version=5) == {0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_fenced_producer_hears_of_it_even_with_a_wrong_generation(client):
     old = producer_of(client, "tx")
     producer_of(client, "tx")
-    assert old.send_offsets({0: 1}, generation_id=7, member_id="zombie") == {0: ErrorCode.INVALID_PRODUCER_EPOCH}
+    assert old.send_offsets({0: 1}, generation_id_or_member_epoch=7, member_id="zombie") == {
+        0: ErrorCode.INVALID_PRODUCER_EPOCH
+    }
     assert old.send_offsets({0: 1}, version=3) == {0: ErrorCode.INVALID_PRODUCER_EPOCH}
 
 
-@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("version", [3, 4, 5, 6])
 def test_wrong_generation_is_refused_and_nothing_written(client, version):
     producer = producer_of(client, "tx", v2=False)
     producer.add_offsets()
-    refused = producer.send_offsets({0: 1}, version=version, generation_id=7, member_id="zombie")
-    assert refused == {0: ErrorCode.ILLEGAL_GENERATION}
-    producer.end(version=5 if version == 5 else 4)
+    refused = producer.send_offsets({0: 1}, version=version, generation_id_or_member_epoch=7, member_id="zombie")
+    assert refused == {0: ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.ILLEGAL_GENERATION}
+    producer.end(version=5 if version >= 5 else 4)
     assert committed(client, stable=True) == {0: (-1, 0)}
 
 

@@ -27,15 +27,15 @@ def test_offsets_of_a_generation_that_has_passed_are_refused(shortcuts, v2):
     if not v2:
         assert producer.add_offsets() == 0
     for offset in (1, 2):
-        assert producer.send_offsets({0: offset}, generation_id=1, member_id=member_id) == {0: 0}
+        assert producer.send_offsets({0: offset}, generation_id_or_member_epoch=1, member_id=member_id) == {0: 0}
     assert any(taken) == shortcuts
     protocols = [JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")]
     again = JoinGroupRequest(group_id="g", session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=member_id)
     again.protocol_type, again.protocols = "consumer", protocols
     assert client.call(again, 5).generation_id == 2
-    refused = producer.send_offsets({0: 3}, generation_id=1, member_id=member_id)
+    refused = producer.send_offsets({0: 3}, generation_id_or_member_epoch=1, member_id=member_id)
     assert refused == {0: ErrorCode.ILLEGAL_GENERATION}
-    unknown = producer.send_offsets({0: 4}, generation_id=2, member_id="nobody")
+    unknown = producer.send_offsets({0: 4}, generation_id_or_member_epoch=2, member_id="nobody")
     assert unknown == {0: ErrorCode.UNKNOWN_MEMBER_ID}
     assert producer.end() == 0
     assert committed(client) == {0: (2, 0)}

@@ -27,8 +27,8 @@ def h():
         yield harness
 
 
-def txn(h, generation, member_id="", instance=None, group="g"):
-    return h.shard.check_txn_offset_commit(group, generation, member_id, instance)
+def txn(h, generation, member_id="", instance=None, group="g", version=6):
+    return h.shard.check_txn_offset_commit(group, version, generation, member_id, instance)
 
 
 # -- no such group ----------------------------------------------------------------------------------------------------
@@ -59,8 +59,10 @@ def test_commit_with_generation_to_a_simple_group_is_an_unknown_member(h, versio
 
 def test_txn_commit_to_unknown_group_goes_by_the_generation(h):
     """testTransactionalOffsetCommitWithUnknownGroupId"""
-    assert txn(h, -1) is NONE
-    assert txn(h, 0, "m") is ILLEGAL
+    for version in (5, 6):
+        assert txn(h, -1, version=version) is NONE
+    assert txn(h, 0, "m", version=5) is ILLEGAL
+    assert txn(h, 0, "m") is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def test_commit_to_dead_group_is_told_to_look_elsewhere(h):
     group = h.group()
     group.state = DEAD
     assert check_offset_commit(group, 9, 1, "m", None) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert check_txn_offset_commit(group, -1, "", None) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert check_txn_offset_commit(group, 6, -1, "", None) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     h.shard.groups.clear()
     h.log.clear()
 

@@ -25,6 +25,7 @@ from broker.coordinator.groups.consumer.records import (
     target_epoch_record,
     target_record,
 )
+from protocol.errors import ErrorCode
 from protocol.messages.coordinator_records import decode_record
 from protocol.record_batch import iter_records
 
@@ -153,13 +154,17 @@ TXN_COMMITS = [
 
 
 @pytest.mark.parametrize(("vector", "member_id", "epoch", "partition", "code"), TXN_COMMITS)
-@pytest.mark.parametrize("version", [3, 5])
+@pytest.mark.parametrize("version", [3, 5, 6])
 def test_transactional_commit_at_an_epoch(g, vector, member_id, epoch, partition, code, version):
-    producer = Producer(g.client, v2=version == 5)
+    producer = Producer(g.client, v2=version >= 5)
     assert producer.init() == 0
     if version < 5:
         assert producer.add_offsets("g") == 0
-    answer = producer.send_offsets({partition: 7}, version=version, generation_id=epoch, member_id=member_id)
+    answer = producer.send_offsets(
+        {partition: 7}, version=version, generation_id_or_member_epoch=epoch, member_id=member_id
+    )
+    if version >= 6 and code == ErrorCode.ILLEGAL_GENERATION:
+        code = ErrorCode.STALE_MEMBER_EPOCH  # KIP-1319
     assert answer == {partition: code}
 
 
@@ -184,7 +189,7 @@ def test_unknown_group_takes_commits_without_an_epoch():
         assert groups.commit("m", 3, 0, version=8) == 22
         producer = Producer(groups.client)
         producer.init()
-        assert producer.send_offsets({0: 1}, generation_id=3, member_id="m") == {0: 22}
+        assert producer.send_offsets({0: 1}, generation_id_or_member_epoch=3, member_id="m") == {0: 69}
         assert groups.commit("", -1, 0) == 0
 
 
