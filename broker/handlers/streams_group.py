@@ -157,8 +157,6 @@ def _check_topic_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
 
 
 def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
-    if request.task_offsets is not None or request.task_end_offsets is not None:
-        raise _invalid("TaskOffsets and TaskEndOffsets are not supported yet.")
     if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
 

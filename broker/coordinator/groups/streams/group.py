@@ -1,8 +1,8 @@
 """A streams group (KIP-1071): its topology, which processes have which tasks, and the replay of its records.
 
 Epochs, states and what is logged: common/group.py, with tasks in place of partitions. A member that has revoked tasks
-and has to revoke more moves one epoch further each time. Kafka does not log who asked for a shutdown and the epoch of
-the endpoints either; a client that sees the latter back at 0 is sent the endpoints again.
+and has to revoke more moves one epoch further each time. Kafka does not log who asked for a shutdown, task offsets and
+the epoch of the endpoints either; a client that sees the latter back at 0 is sent the endpoints again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from broker.coordinator.groups.streams.records import (
     member_metadata_of,
     tasks_of,
 )
+from broker.coordinator.groups.streams.task_offsets import TaskOffsets
 from broker.coordinator.groups.streams.topology import source_topics
 from broker.turn.decision import Record
 
@@ -46,6 +47,7 @@ class StreamsGroup(ModernGroup):
         "shutdown_member_id",
         "sources",
         "static_members",
+        "task_offsets",
         "topology",
         "validated_topology_epoch",
     )
@@ -55,6 +57,7 @@ class StreamsGroup(ModernGroup):
         "configured": "how the topology fits the topics; computed again from both",
         "endpoint_epoch": "counts from 0 after a restart, in Kafka too",
         "shutdown_member_id": "forgotten at a restart, in Kafka too",
+        "task_offsets": "the same; members report them again",
     }
 
     group_type = "streams"
@@ -83,6 +86,7 @@ class StreamsGroup(ModernGroup):
         self.configured: ConfiguredTopology | None = None
         self.endpoint_epoch = 0
         self.shutdown_member_id: str | None = None
+        self.task_offsets: dict[str, TaskOffsets] = {}  # by member id
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -149,6 +153,7 @@ class StreamsGroup(ModernGroup):
     def _replay_removed(self, member: StreamsMember) -> None:
         self._replay_disown(member)
         self._replay_release(member)
+        self.task_offsets.pop(member.member_id, None)
         if not self.members:
             self.shutdown_member_id = None
 

@@ -2,7 +2,7 @@
 
     1  find or create the group, then the member; refuse member epochs that do not fit
     2  take over the member's new metadata; store the first topology, compare later ones with it
-    3  check whether the topology fits the topics, again each time these changed
+    3  check whether the topology fits the topics, again each time these changed; take over the offsets of tasks
     4  increase the group epoch if the member, the topics, this check or the assignor's settings changed
     5  compute a new target assignment if the group epoch is ahead of the assignment epoch and nothing delays it
     6  move the member one step towards its target assignment
@@ -39,7 +39,8 @@ from broker.coordinator.groups.streams.records import (
     task_ids,
     topology_record,
 )
-from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target, members_of
+from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target, previous, previous_of
+from broker.coordinator.groups.streams.task_offsets import NONE_REPORTED
 from broker.coordinator.groups.streams.topology import InternalTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
@@ -92,10 +93,11 @@ def heartbeat(
     step.configure()
     if owned is not None:
         step.check_tasks(owned, named)
+    step.take_offsets(request)
     step.move_epoch()
     step.assign()
     step.reconcile(owned)
-    step.keep_configured_topology()
+    step.keep_what_is_not_logged()
     out.set_timer(step.member.session_timer, machine.group_value(group.group_id, "streams.session.timeout.ms"))
     if request.shutdown_application and group.shutdown_member_id is None:
         group.shutdown_member_id = request.member_id
@@ -133,6 +135,7 @@ class Step(HeartbeatStep):
         "machine",
         "replaced_id",
         "status",
+        "task_offsets",
         "topology",
     )
 
@@ -231,6 +234,13 @@ class Step(HeartbeatStep):
                         ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} has {subtopology.tasks} tasks only."
                     )
 
+    def take_offsets(self, request: StreamsGroupHeartbeatRequest) -> None:
+        """Take over the offsets that the member reports. Errors: INVALID_REQUEST."""
+        known = self.group.task_offsets.get(self.member.member_id, NONE_REPORTED)
+        if request.task_offsets is not None or request.task_end_offsets is not None:
+            known = known.updated(request.task_offsets, request.task_end_offsets)
+        self.task_offsets = known
+
     # -- 4
 
     def move_epoch(self) -> None:
@@ -268,9 +278,9 @@ class Step(HeartbeatStep):
             return
         targets = None
         if group.pending_target is None:
-            members = members_of(group)
+            members = previous_of(group)
             members.pop(self.replaced_id or "", None)
-            members[self.member.member_id] = self.member_metadata, self.current
+            members[self.member.member_id] = previous(self.member_metadata, self.current, self.task_offsets)
             # not for a member that the next step may refuse: a refusal drops the timer that would finish the work
             may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
             targets = compute_target(
@@ -290,11 +300,13 @@ class Step(HeartbeatStep):
         if self.write_current(group.group_id, after, current_record):
             self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_TASKS)
 
-    def keep_configured_topology(self) -> None:
-        """Keep the checked topology for the next heartbeats; nothing can refuse this one any more.
+    def keep_what_is_not_logged(self) -> None:
+        """Keep offsets and the checked topology for the next heartbeats; nothing can refuse this one any more.
 
-        Replaying a topology record discards it again.
+        Replaying a topology record discards the latter again, and a member's tombstone its offsets.
         """
+        if self.task_offsets is not NONE_REPORTED:
+            self.group.task_offsets[self.member.member_id] = self.task_offsets
         metadata = self.machine.metadata
         self.group.configured, self.group.metadata_seen = self.configured, (metadata, metadata.version)
 
