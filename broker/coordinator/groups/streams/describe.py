@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.streams.member import StreamsMember, TasksTuple
+from broker.coordinator.groups.streams.member import NONE_REPORTED, OffsetByTask, StreamsMember, TaskOffsets, TasksTuple
 from broker.coordinator.groups.streams.records import task_ids
-from broker.coordinator.groups.streams.task_offsets import NONE_REPORTED, OffsetByTask, TaskOffsets
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponseAssignment,
     StreamsGroupDescribeResponseDescribedGroup,

@@ -17,6 +17,7 @@ from broker.coordinator.groups.streams.member import (
     CurrentAssignment,
     MemberMetadata,
     StreamsMember,
+    TaskOffsets,
     TasksTuple,
     TasksTupleWithEpochs,
 )
@@ -26,7 +27,6 @@ from broker.coordinator.groups.streams.records import (
     member_metadata_of,
     tasks_of,
 )
-from broker.coordinator.groups.streams.task_offsets import TaskOffsets
 from broker.coordinator.groups.streams.topology import source_topics
 from broker.turn.decision import Record
 

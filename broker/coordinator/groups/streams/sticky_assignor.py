@@ -23,8 +23,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.coordinator.groups.assignors.spec import run
-from broker.coordinator.groups.streams.member import TasksBySubtopology, TasksTuple
-from broker.coordinator.groups.streams.task_offsets import NO_OFFSETS
+from broker.coordinator.groups.streams.member import NO_OFFSETS, TasksBySubtopology, TasksTuple
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
 Targets: TypeAlias = dict[str, TasksTuple]  # by member id

@@ -11,18 +11,32 @@ from typing import TYPE_CHECKING, Final
 from broker.coordinator.groups.assignors.spec import run
 from broker.coordinator.groups.common.group import PendingTarget
 from broker.coordinator.groups.common.target import advance, compute_in_steps, for_present_members
-from broker.coordinator.groups.streams.member import CurrentAssignment, MemberMetadata, TasksTuple
+from broker.coordinator.groups.streams.member import (
+    NONE_REPORTED,
+    CurrentAssignment,
+    MemberMetadata,
+    TaskOffsets,
+    TasksTuple,
+)
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Targets, assign_steps
-from broker.coordinator.groups.streams.task_offsets import NONE_REPORTED, TaskOffsets
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.group import StreamsGroup
+    from broker.coordinator.groups.streams.machine import Machine
     from broker.coordinator.groups.streams.topology import ConfiguredTopology
 
-STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assignor
+STANDBY_REPLICAS: Final = "num.standby.replicas"
+RACK_TAGS: Final = "rack.aware.assignment.tags"  # logged with the group; the sticky assignor does not look at them
 WORK_AT_ONCE: Final = 3_000  # members + tasks + 2 x standby tasks assigned inside a request: about 15 ms
+
+
+def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
+    """The settings of the assignor; logged with the group, so that a change is noticed."""
+    configs = {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
+    tags = machine.group_value(group_id, "streams.rack.aware.assignment.tags")
+    return {**configs, RACK_TAGS: ",".join(tags)} if tags else configs
 
 
 def previous(metadata: MemberMetadata, current: CurrentAssignment, reported: TaskOffsets) -> Previous:
