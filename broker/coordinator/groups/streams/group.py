@@ -18,8 +18,10 @@ from broker.coordinator.groups.streams.member import (
     MemberMetadata,
     StreamsMember,
     TaskOffsets,
+    TasksBySubtopology,
     TasksTuple,
     TasksTupleWithEpochs,
+    each_task,
 )
 from broker.coordinator.groups.streams.records import (
     current_assignment_of,
@@ -41,15 +43,16 @@ class StreamsGroup(ModernGroup):
     __slots__ = (
         "active",
         "configured",
-        "copies",
         "endpoint_epoch",
         "last_assignment_configs",
         "shutdown_member_id",
         "sources",
+        "standbys",
         "static_members",
         "task_offsets",
         "topology",
         "validated_topology_epoch",
+        "warmups",
     )
 
     VOLATILE: ClassVar[Mapping[str, str]] = {
@@ -81,7 +84,8 @@ class StreamsGroup(ModernGroup):
         self.sources: Mapping[str, str] = {}  # topic -> the subtopology that reads it
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.active: dict[tuple[str, int], str] = {}  # task -> the process that has it as active
-        self.copies: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby or warm-up
+        self.standbys: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby
+        self.warmups: dict[tuple[str, int], set[str]] = {}  # the same for warm-up
         # volatile
         self.configured: ConfiguredTopology | None = None
         self.endpoint_epoch = 0
@@ -117,9 +121,13 @@ class StreamsGroup(ModernGroup):
         """The process that has a task as active, or has not confirmed that it gave it back."""
         return self.active.get((subtopology_id, partition))
 
-    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        """Whether a process has a task as standby or warm-up."""
-        return process_id in self.copies.get((subtopology_id, partition), ())
+    def has_standby(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has a task as standby."""
+        return process_id in self.standbys.get((subtopology_id, partition), ())
+
+    def has_warmup(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has a task as warm-up."""
+        return process_id in self.warmups.get((subtopology_id, partition), ())
 
     def assignment_epochs(self, current: CurrentAssignment, partitions: CommittedPartitions) -> Iterator[int]:
         """The assignment epoch of each committed partition; NOT_ASSIGNED for one that is not the member's.
@@ -181,8 +189,9 @@ class StreamsGroup(ModernGroup):
         for tasks in (member.current.assigned, member.current.pending):
             for subtopology_id, epochs in tasks.active.items():
                 self.active.update(((subtopology_id, p), process_id) for p in epochs)
-            for task in _copies(tasks):
-                self.copies.setdefault(task, set()).add(process_id)
+            for copies, held in self._copies(tasks):
+                for task in each_task(held):
+                    copies.setdefault(task, set()).add(process_id)
 
     def _replay_disown(self, member: StreamsMember) -> None:
         process_id = member.member_metadata.process_id
@@ -191,12 +200,18 @@ class StreamsGroup(ModernGroup):
                 for p in epochs:
                     if self.active.get((subtopology_id, p)) == process_id:
                         del self.active[subtopology_id, p]
-            for task in _copies(tasks):
-                processes = self.copies.get(task)
-                if processes is not None:
-                    processes.discard(process_id)
-                    if not processes:
-                        del self.copies[task]
+            for copies, held in self._copies(tasks):
+                for task in each_task(held):
+                    processes = copies.get(task)
+                    if processes is not None:
+                        processes.discard(process_id)
+                        if not processes:
+                            del copies[task]
+
+    def _copies(
+        self, tasks: TasksTupleWithEpochs
+    ) -> tuple[tuple[dict[tuple[str, int], set[str]], TasksBySubtopology], ...]:
+        return (self.standbys, tasks.standby), (self.warmups, tasks.warmup)
 
     REPLAYS: ClassVar[Mapping[int, Callable[[Any, Any, Any], None]]] = {
         17: replay_group,
@@ -206,12 +221,3 @@ class StreamsGroup(ModernGroup):
         22: ModernGroup.replay_current,
         23: replay_topology,
     }
-
-
-def _copies(tasks: TasksTupleWithEpochs) -> list[tuple[str, int]]:
-    return [
-        (subtopology_id, p)
-        for part in (tasks.standby, tasks.warmup)
-        for subtopology_id, partitions in part.items()
-        for p in partitions
-    ]

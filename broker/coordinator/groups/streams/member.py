@@ -37,6 +37,11 @@ NO_EPOCHS: Final[Mapping[int, int]] = {}
 NONE_OF_IT: Final[frozenset[int]] = frozenset()
 
 
+def each_task(tasks: TasksBySubtopology) -> list[tuple[str, int]]:
+    """The tasks one by one."""
+    return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
+
+
 class TasksTuple(NamedTuple):
     """The tasks that a member is to have, or reports that it has."""
 

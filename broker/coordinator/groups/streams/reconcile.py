@@ -57,8 +57,11 @@ class Holders(Protocol):
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         """The process that has it as active."""
 
-    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        """Whether a process has it as standby or warm-up."""
+    def has_standby(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has it as standby."""
+
+    def has_warmup(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has it as warm-up."""
 
 
 def reconcile(
@@ -135,25 +138,38 @@ class _Free:
 
     def for_active(self, subtopology_id: str, partition: int) -> bool:
         """No process has it as active, and no other member of the own one a copy."""
-        if self.holders.active_process(subtopology_id, partition) is not None:
-            return False
-        has_copy = any(_has(copies, subtopology_id, partition) for copies in self.assigned[1:])
-        return has_copy or not self.holders.has_copy(self.process_id, subtopology_id, partition)
+        return (
+            self.holders.active_process(subtopology_id, partition) is None
+            and not self._is_standby_of_another(subtopology_id, partition)
+            and not self._is_warmup_of_another(subtopology_id, partition)
+        )
 
     def for_standby(self, subtopology_id: str, partition: int) -> bool:
         """No other member of the own process has it in any role."""
         runs_here = self.holders.active_process(subtopology_id, partition) == self.process_id
-        if runs_here and not _has(self.assigned.active, subtopology_id, partition):
-            return False
-        has_warmup = _has(self.assigned.warmup, subtopology_id, partition)
-        return has_warmup or not self.holders.has_copy(self.process_id, subtopology_id, partition)
+        return (
+            (not runs_here or _has(self.assigned.active, subtopology_id, partition))
+            and not self.holders.has_standby(self.process_id, subtopology_id, partition)
+            and not self._is_warmup_of_another(subtopology_id, partition)
+        )
 
     def for_warmup(self, subtopology_id: str, partition: int) -> bool:
         """The own process does not have it as active, nor another member of it a copy."""
-        if self.holders.active_process(subtopology_id, partition) == self.process_id:
-            return False
-        has_standby = _has(self.assigned.standby, subtopology_id, partition)
-        return has_standby or not self.holders.has_copy(self.process_id, subtopology_id, partition)
+        return (
+            self.holders.active_process(subtopology_id, partition) != self.process_id
+            and not self._is_standby_of_another(subtopology_id, partition)
+            and not self.holders.has_warmup(self.process_id, subtopology_id, partition)
+        )
+
+    def _is_standby_of_another(self, subtopology_id: str, partition: int) -> bool:
+        return self.holders.has_standby(self.process_id, subtopology_id, partition) and not _has(
+            self.assigned.standby, subtopology_id, partition
+        )
+
+    def _is_warmup_of_another(self, subtopology_id: str, partition: int) -> bool:
+        return self.holders.has_warmup(self.process_id, subtopology_id, partition) and not _has(
+            self.assigned.warmup, subtopology_id, partition
+        )
 
 
 def _still_owns(owned: TasksTuple | None, tasks: TasksTupleWithEpochs) -> bool:

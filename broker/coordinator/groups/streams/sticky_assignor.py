@@ -23,7 +23,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.coordinator.groups.assignors.spec import run
-from broker.coordinator.groups.streams.member import NO_OFFSETS, TasksBySubtopology, TasksTuple
+from broker.coordinator.groups.streams.member import NO_OFFSETS, TasksBySubtopology, TasksTuple, each_task
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
 Targets: TypeAlias = dict[str, TasksTuple]  # by member id
@@ -251,11 +251,6 @@ def assign(members: Mapping[str, Previous], subtopologies: Sequence[Subtopology]
 def by_partition(task: Task) -> tuple[int, str]:
     """The sort key that puts tasks of the same number side by side."""
     return task[1], task[0]
-
-
-def each_task(tasks: TasksBySubtopology) -> list[Task]:
-    """The tasks one by one."""
-    return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
 
 
 def by_subtopology(tasks: Sequence[Task]) -> TasksBySubtopology:

@@ -24,17 +24,22 @@ NONE: dict[str, Any] = {}
 
 
 class Held:
-    """Who has tasks: the process that has each active task, and the processes that have copies of it."""
+    """Who has tasks: the process that has each active task, and those that have copies of it, in the role looked at."""
 
-    def __init__(self, active: dict[int, str] | None = None, copies: dict[int, set[str]] | None = None) -> None:
+    def __init__(
+        self, active: dict[int, str] | None = None, copies: dict[int, set[str]] | None = None, role: str = "standby"
+    ) -> None:
         self.active = active or {}
-        self.copies = copies or {}
+        self.copies = {role: copies or {}}
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         return self.active.get(partition)
 
-    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        return process_id in self.copies.get(partition, ())
+    def has_standby(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        return process_id in self.copies.get("standby", {}).get(partition, ())
+
+    def has_warmup(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        return process_id in self.copies.get("warmup", {}).get(partition, ())
 
 
 def has(active: Any = (), standby: Any = (), warmup: Any = (), epoch: int = 4) -> TasksTupleWithEpochs:
@@ -63,13 +68,13 @@ def step(
 
 @pytest.mark.parametrize("role", ["standby", "warmup"])
 def test_copy_becomes_active_at_once_and_has_the_new_epoch(role):
-    after = step(has(**{role: [0]}), wants(active=[0]), Held(copies={0: {"me"}}))
+    after = step(has(**{role: [0]}), wants(active=[0]), Held(copies={0: {"me"}}, role=role))
     assert (after.member_epoch, after.state, after.assigned) == (6, STABLE, has(active=[0], epoch=6))
 
 
 @pytest.mark.parametrize("role", ["standby", "warmup"])
 def test_copy_stays_one_while_another_process_still_has_the_task(role):
-    after = step(has(**{role: [0]}), wants(active=[0]), Held({0: "other"}, {0: {"me"}}))
+    after = step(has(**{role: [0]}), wants(active=[0]), Held({0: "other"}, {0: {"me"}}, role))
     assert (after.member_epoch, after.state, after.assigned) == (6, UNRELEASED_TASKS, has(**{role: [0]}))
     assert after.pending == TasksTupleWithEpochs()
 
@@ -84,8 +89,9 @@ def test_copy_stays_one_while_the_member_has_other_tasks_to_give_back():
     assert (done.member_epoch, done.state, done.assigned) == (6, STABLE, has(active=[0], epoch=6))
 
 
-def test_copy_of_another_member_of_the_process_still_blocks_the_active_task():
-    after = step(has(), wants(active=[0]), Held(copies={0: {"me"}}))
+@pytest.mark.parametrize("role", ["standby", "warmup"])
+def test_copy_of_another_member_of_the_process_still_blocks_the_active_task(role):
+    after = step(has(), wants(active=[0]), Held(copies={0: {"me"}}, role=role))
     assert (after.state, after.assigned) == (UNRELEASED_TASKS, has())
 
 
@@ -112,13 +118,13 @@ def test_active_task_does_not_become_a_warmup_in_one_step():
 
 @pytest.mark.parametrize(("before", "then"), [("standby", "warmup"), ("warmup", "standby")])
 def test_copies_swap_their_roles_with_nothing_to_give_back(before, then):
-    after = step(has(**{before: [0]}), wants(**{then: [0]}), Held(copies={0: {"me"}}))
+    after = step(has(**{before: [0]}), wants(**{then: [0]}), Held(copies={0: {"me"}}, role=before))
     assert (after.member_epoch, after.state, after.assigned) == (6, STABLE, has(**{then: [0]}))
 
 
 @pytest.mark.parametrize(("before", "then"), [("standby", "warmup"), ("warmup", "standby")])
 def test_copies_swap_their_roles_also_while_others_are_given_back(before, then):
-    after = step(has(active=[1], **{before: [0]}), wants(**{then: [0]}), Held({1: "me"}, {0: {"me"}}))
+    after = step(has(active=[1], **{before: [0]}), wants(**{then: [0]}), Held({1: "me"}, {0: {"me"}}, before))
     assert (after.state, after.assigned, after.pending) == (UNREVOKED_TASKS, has(**{then: [0]}), has(active=[1]))
 
 
@@ -139,3 +145,9 @@ def test_tasks_that_swap_roles_between_each_other_move_together():
     done = reconcile(after, "me", 6, wants(active=[1], standby=[0]), held, wants(standby=[0, 1]))
     assert (done.member_epoch, done.state) == (6, STABLE)
     assert done.assigned == TasksTupleWithEpochs({"0": {1: 6}}, {"0": ONE})
+
+
+@pytest.mark.parametrize(("role", "other"), [("standby", "warmup"), ("warmup", "standby")])
+def test_copy_in_the_other_role_of_another_member_still_blocks_the_active_task(role, other):
+    after = step(has(**{role: [0]}), wants(active=[0]), Held(copies={0: {"me"}}, role=other))
+    assert (after.state, after.assigned) == (UNRELEASED_TASKS, has(**{role: [0]}))
