@@ -46,6 +46,7 @@ from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequestKeyValue,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTaskIds,
+    StreamsGroupHeartbeatRequestTaskOffset,
     StreamsGroupHeartbeatRequestTopicInfo,
     StreamsGroupHeartbeatRequestTopology,
 )
@@ -286,6 +287,8 @@ class Secrets:
             for each in given
         ]
         beat.standby_tasks, beat.warmup_tasks = [], []
+        offset = StreamsGroupHeartbeatRequestTaskOffset(subtopology_id=shape.subtopology_id, partition=0, offset=1)
+        beat.task_offsets = beat.task_end_offsets = [offset]
         self._call(beat, 0, prefix)
         other, lacking, missing = copy(joining), copy(shape), f"{prefix}-missing"
         lacking.source_topics = [missing]

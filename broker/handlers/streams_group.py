@@ -24,11 +24,11 @@ from broker.cluster.topic_names import INTERNAL_TOPICS, name_fault
 from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.streams.describe import described_group
-from broker.coordinator.groups.streams.find import not_a_streams_group
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.heartbeat import heartbeat
 from broker.coordinator.groups.streams.leave import leave
 from broker.coordinator.groups.streams.records import topology_value
+from broker.coordinator.groups.streams.sender import not_a_streams_group
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.handlers.admin_view import describe_each
 from broker.turn.decision import Decision
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     )
 
 STREAMS: Final = "streams"
-STICKY: Final = "sticky"  # the name of the assignor
 
 
 class View(Protocol):
@@ -157,8 +156,6 @@ def _check_topic_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
 
 
 def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
-    if request.task_offsets is not None or request.task_end_offsets is not None:
-        raise _invalid("TaskOffsets and TaskEndOffsets are not supported yet.")
     if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
 
@@ -246,14 +243,21 @@ def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDesc
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     _check_enabled(broker)
+    asked = request.include_topology_description
     groups = describe_each(
         request,
         lambda group_id: described_group(
-            _find(broker, ctx, group_id), STICKY, with_description=request.include_topology_description
+            _find(broker, ctx, group_id), _assignor_name(broker, group_id), with_description=asked
         ),
         StreamsGroupDescribeResponseDescribedGroup,
     )
     return Decision(StreamsGroupDescribeResponse(groups=groups))
+
+
+def _assignor_name(broker: View, group_id: str) -> str:
+    return broker.metadata.group_configs.get(group_id, {}).get(
+        "streams.assignor.name", broker.config.group_streams_assignors[0]
+    )
 
 
 def streams_group_topology_description_update(broker: View, ctx: Context, request: Message) -> Decision:

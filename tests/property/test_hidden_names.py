@@ -68,8 +68,6 @@ UNTOLD = {
     "STREAMS_GROUP_DESCRIBE.groups.members.assignment.warmup_tasks.subtopology_id": "there are none yet",
     "STREAMS_GROUP_DESCRIBE.groups.members.target_assignment.standby_tasks.subtopology_id": "this group has none",
     "STREAMS_GROUP_DESCRIBE.groups.members.target_assignment.warmup_tasks.subtopology_id": "there are none yet",
-    "STREAMS_GROUP_DESCRIBE.groups.members.task_offsets.subtopology_id": "members may not send them yet",
-    "STREAMS_GROUP_DESCRIBE.groups.members.task_end_offsets.subtopology_id": "the same",
 }
 
 

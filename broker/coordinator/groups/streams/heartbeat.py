@@ -2,7 +2,7 @@
 
     1  find or create the group, then the member; refuse member epochs that do not fit
     2  take over the member's new metadata; store the first topology, compare later ones with it
-    3  check whether the topology fits the topics, again each time these changed
+    3  check whether the topology fits the topics, again each time these changed; take over the offsets of tasks
     4  increase the group epoch if the member, the topics, this check or the assignor's settings changed
     5  compute a new target assignment if the group epoch is ahead of the assignment epoch and nothing delays it
     6  move the member one step towards its target assignment
@@ -21,12 +21,10 @@ from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.common.target import is_too_early
 from broker.coordinator.groups.streams import topology as topologies
 from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
-from broker.coordinator.groups.streams.find import find_group, joining_member, known_member
 from broker.coordinator.groups.streams.member import (
+    NONE_REPORTED,
     UNKNOWN,
     UNREVOKED_TASKS,
-    CurrentAssignment,
-    Endpoint,
     MemberMetadata,
     TasksTuple,
 )
@@ -35,11 +33,24 @@ from broker.coordinator.groups.streams.records import (
     current_record,
     group_record,
     member_record,
-    partitions_of,
     task_ids,
     topology_record,
 )
-from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target, members_of
+from broker.coordinator.groups.streams.sender import (
+    find_group,
+    joining_member,
+    known_member,
+    merged,
+    owned_tasks,
+    owns_only_assigned,
+)
+from broker.coordinator.groups.streams.target import (
+    RACK_TAGS,
+    assignment_configs,
+    compute_target,
+    previous,
+    previous_of,
+)
 from broker.coordinator.groups.streams.topology import InternalTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
@@ -57,8 +68,7 @@ if TYPE_CHECKING:
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
 NO_VALID_TOPOLOGY: Final = -1
-TASK_OFFSET_INTERVAL_MS: Final = 60_000
-ACCEPTABLE_RECOVERY_LAG: Final = 10_000
+TELLS_OF_TAGS_SINCE: Final = 1  # older clients know no such status
 
 
 def heartbeat(
@@ -81,43 +91,22 @@ def heartbeat(
         raise KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, "Two subtopologies have the same id.")
     if topology is not None and topology.epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The topology epoch is negative.")
-    owned, named = None, set()
-    if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-        lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-        owned = TasksTuple(*map(partitions_of, lists))
-        named = {task.subtopology_id for tasks in lists for task in tasks}
+    owned, named = owned_tasks(request)
     step = Step(machine, group, out)
     step.find_member(request, owned)
-    step.update_member(_merge(step.member_metadata, ctx, request), topology, is_static=request.instance_id is not None)
+    step.update_member(merged(step.member_metadata, ctx, request), topology, is_static=request.instance_id is not None)
     step.configure()
     if owned is not None:
         step.check_tasks(owned, named)
+    step.take_offsets(request)
     step.move_epoch()
     step.assign()
     step.reconcile(owned)
-    step.keep_configured_topology()
+    step.keep_what_is_not_logged()
     out.set_timer(step.member.session_timer, machine.group_value(group.group_id, "streams.session.timeout.ms"))
     if request.shutdown_application and group.shutdown_member_id is None:
         group.shutdown_member_id = request.member_id
-    return step.answer(request), step.configured.missing
-
-
-def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
-    """The member's metadata after this request; null fields mean no change, but a join without endpoint clears it."""
-    sent, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
-    endpoint = None if sent is None else Endpoint(sent.host, sent.port)
-    keeps_endpoint = sent is None and request.member_epoch != JOINING_EPOCH
-    return MemberMetadata(
-        member_metadata.instance_id if request.instance_id is None else request.instance_id,
-        member_metadata.rack_id if request.rack_id is None else request.rack_id,
-        ctx.client_id,
-        ctx.client_host,
-        member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        member_metadata.topology_epoch if request.topology is None else request.topology.epoch,
-        member_metadata.process_id if request.process_id is None else request.process_id,
-        member_metadata.user_endpoint if keeps_endpoint else endpoint,
-        member_metadata.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
-    )
+    return step.answer(request, ctx.api_version), step.configured.missing
 
 
 class Step(HeartbeatStep):
@@ -133,6 +122,7 @@ class Step(HeartbeatStep):
         "machine",
         "replaced_id",
         "status",
+        "task_offsets",
         "topology",
     )
 
@@ -160,7 +150,7 @@ class Step(HeartbeatStep):
             member = known_member(group, member_id, instance_id)
             if epoch != member.current.member_epoch:
                 check_other_epoch(
-                    member.current, epoch, "tasks", owns_only_assigned=_owns_only_assigned(member.current, owned)
+                    member.current, epoch, "tasks", owns_only_assigned=owns_only_assigned(member.current, owned)
                 )
         self.use_member(member)
         self.endpoint_before = self.member_metadata.user_endpoint
@@ -231,6 +221,13 @@ class Step(HeartbeatStep):
                         ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} has {subtopology.tasks} tasks only."
                     )
 
+    def take_offsets(self, request: StreamsGroupHeartbeatRequest) -> None:
+        """Take over the offsets that the member reports. Errors: INVALID_REQUEST."""
+        known = self.group.task_offsets.get(self.member.member_id, NONE_REPORTED)
+        if request.task_offsets is not None or request.task_end_offsets is not None:
+            known = known.updated(request.task_offsets, request.task_end_offsets)
+        self.task_offsets = known
+
     # -- 4
 
     def move_epoch(self) -> None:
@@ -268,9 +265,9 @@ class Step(HeartbeatStep):
             return
         targets = None
         if group.pending_target is None:
-            members = members_of(group)
+            members = previous_of(group)
             members.pop(self.replaced_id or "", None)
-            members[self.member.member_id] = self.member_metadata, self.current
+            members[self.member.member_id] = previous(self.member_metadata, self.current, self.task_offsets)
             # not for a member that the next step may refuse: a refusal drops the timer that would finish the work
             may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
             targets = compute_target(
@@ -290,11 +287,13 @@ class Step(HeartbeatStep):
         if self.write_current(group.group_id, after, current_record):
             self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_TASKS)
 
-    def keep_configured_topology(self) -> None:
-        """Keep the checked topology for the next heartbeats; nothing can refuse this one any more.
+    def keep_what_is_not_logged(self) -> None:
+        """Keep offsets and the checked topology for the next heartbeats; nothing can refuse this one any more.
 
-        Replaying a topology record discards it again.
+        Replaying a topology record discards the latter again, and a member's tombstone its offsets.
         """
+        if self.task_offsets is not NONE_REPORTED:
+            self.group.task_offsets[self.member.member_id] = self.task_offsets
         metadata = self.machine.metadata
         self.group.configured, self.group.metadata_seen = self.configured, (metadata, metadata.version)
 
@@ -304,15 +303,15 @@ class Step(HeartbeatStep):
         """Add a problem to the response; the heartbeat still succeeds."""
         self.status.append(StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=detail))
 
-    def answer(self, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
+    def answer(self, request: StreamsGroupHeartbeatRequest, api_version: int) -> StreamsGroupHeartbeatResponse:
         """The response. The endpoints' epoch is 0 for a group that this request creates."""
         group, current = self.group, self.current
         response = StreamsGroupHeartbeatResponse(
             member_id=self.member.member_id,
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=self.machine.group_value(group.group_id, "streams.heartbeat.interval.ms"),
-            task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS,
-            acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG,
+            task_offset_interval_ms=self.machine.group_value(group.group_id, "streams.task.offset.interval.ms"),
+            acceptable_recovery_lag=self.machine.group_value(group.group_id, "streams.acceptable.recovery.lag"),
             status=self.status,
         )
         tasks_changed = current.assigned != self.before.assigned
@@ -341,17 +340,16 @@ class Step(HeartbeatStep):
                 topologies.SHUTDOWN_APPLICATION,
                 f"Member {group.shutdown_member_id} asked for a shutdown of the whole application.",
             )
+        if api_version >= TELLS_OF_TAGS_SINCE:
+            self._tell_missing_tags()
         return response
 
-
-def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
-    """The settings of the assignor; logged with the group, so that a change is noticed."""
-    return {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
-
-
-def _owns_only_assigned(current: CurrentAssignment, owned: TasksTuple | None) -> bool:
-    return owned is not None and all(
-        subtopology_id in held and all(p in held[subtopology_id] for p in partitions)
-        for tasks, held in zip(owned, current.assigned.lists(), strict=True)
-        for subtopology_id, partitions in tasks.items()
-    )
+    def _tell_missing_tags(self) -> None:
+        has = {key for key, _ in self.member_metadata.client_tags}
+        missing = [tag for tag in self.configs.get(RACK_TAGS, "").split(",") if tag and tag not in has]
+        if missing:
+            self.add_status(
+                topologies.MISSING_CLIENT_TAGS,
+                "Missing required client tags for rack-aware standby assignment: "
+                f"[{', '.join(missing)}]. Configure them via 'client.tag.<tagKey>' in your Streams config.",
+            )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.target import NEVER_COMPUTED_MS
-from broker.coordinator.groups.streams.find import known_member, not_a_streams_group
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.member import NOTHING, StreamsMember
 from broker.coordinator.groups.streams.records import (
@@ -18,6 +17,7 @@ from broker.coordinator.groups.streams.records import (
     member_tombstones,
     target_epoch_record,
 )
+from broker.coordinator.groups.streams.sender import known_member, not_a_streams_group
 from protocol.messages.streams_group import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:

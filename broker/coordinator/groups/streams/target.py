@@ -11,27 +11,54 @@ from typing import TYPE_CHECKING, Final
 from broker.coordinator.groups.assignors.spec import run
 from broker.coordinator.groups.common.group import PendingTarget
 from broker.coordinator.groups.common.target import advance, compute_in_steps, for_present_members
-from broker.coordinator.groups.streams.member import CurrentAssignment, MemberMetadata, TasksTuple
+from broker.coordinator.groups.streams.member import (
+    NONE_REPORTED,
+    CurrentAssignment,
+    MemberMetadata,
+    TaskOffsets,
+    TasksTuple,
+)
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Targets, assign_steps
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.group import StreamsGroup
+    from broker.coordinator.groups.streams.machine import Machine
     from broker.coordinator.groups.streams.topology import ConfiguredTopology
 
-STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assignor
+STANDBY_REPLICAS: Final = "num.standby.replicas"
+RACK_TAGS: Final = "rack.aware.assignment.tags"  # logged with the group; the sticky assignor does not look at them
 WORK_AT_ONCE: Final = 3_000  # members + tasks + 2 x standby tasks assigned inside a request: about 15 ms
 
 
-def members_of(group: StreamsGroup) -> dict[str, tuple[MemberMetadata, CurrentAssignment]]:
-    """The members as they are, as `compute_target` takes them."""
-    return {m.member_id: (m.member_metadata, m.current) for m in group.members.values()}
+def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
+    """The settings of the assignor; logged with the group, so that a change is noticed."""
+    configs = {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
+    tags = machine.group_value(group_id, "streams.rack.aware.assignment.tags")
+    return {**configs, RACK_TAGS: ",".join(tags)} if tags else configs
+
+
+def previous(metadata: MemberMetadata, current: CurrentAssignment, reported: TaskOffsets) -> Previous:
+    """A member as the assignor sees it: with the tasks that it has now, and has not to give back."""
+    assigned = current.assigned
+    active = {subtopology_id: frozenset(epochs) for subtopology_id, epochs in assigned.active.items()}
+    tasks = TasksTuple(active, assigned.standby)
+    return Previous(metadata.process_id, tasks, reported.offsets, metadata.instance_id)
+
+
+def previous_of(group: StreamsGroup) -> dict[str, Previous]:
+    """All members of a group as the assignor sees them, by member id."""
+    reported = group.task_offsets
+    return {
+        m.member_id: previous(m.member_metadata, m.current, reported.get(m.member_id, NONE_REPORTED))
+        for m in group.members.values()
+    }
 
 
 def compute_target(
     group: StreamsGroup,
-    members: Mapping[str, tuple[MemberMetadata, CurrentAssignment]],
+    members: Mapping[str, Previous],
     configured: ConfiguredTopology,
     configs: Mapping[str, str],
     epoch: int,
@@ -49,13 +76,10 @@ def compute_target(
         targets = dict.fromkeys(members, TasksTuple())
     else:
         subtopologies, standbys = configured.assignable(), int(configs.get(STANDBY_REPLICAS, "0"))
-        previous = {
-            m: Previous(metadata.process_id, group.target.get(m, TasksTuple())) for m, (metadata, _) in members.items()
-        }
-        steps = assign_steps(previous, subtopologies, standbys)
-        work = len(previous) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
+        steps = assign_steps(members, subtopologies, standbys)
+        work = len(members) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
         if may_wait and work > WORK_AT_ONCE:
-            instance_ids = {m: found.instance_id for m, (found, _) in members.items() if found.instance_id is not None}
+            instance_ids = {m: found.instance_id for m, found in members.items() if found.instance_id is not None}
             compute_in_steps(group, PendingTarget(epoch, steps, list(members), instance_ids), out)
             return None
         targets = run(steps)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.streams.leave import fence
 from broker.coordinator.groups.streams.member import UNREVOKED_TASKS
-from broker.coordinator.groups.streams.target import compute_target, continue_target, members_of
+from broker.coordinator.groups.streams.target import compute_target, continue_target, previous_of
 from broker.coordinator.groups.streams.topology import configured
 
 if TYPE_CHECKING:
@@ -61,5 +61,5 @@ def _first_assignment(machine: Machine, group: StreamsGroup, out: Outcome) -> No
         return
     found = group.configured or configured(group.topology, machine.metadata)
     compute_target(
-        group, members_of(group), found, group.last_assignment_configs, group.group_epoch, out, may_wait=True
+        group, previous_of(group), found, group.last_assignment_configs, group.group_epoch, out, may_wait=True
     )

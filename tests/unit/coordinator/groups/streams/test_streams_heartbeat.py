@@ -16,9 +16,6 @@ from unit.coordinator.groups.streams.kit import (
 
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from protocol.messages.streams_group import (
-    StreamsGroupHeartbeatRequestTaskOffset,
-)
 
 INVALID = ErrorCode.INVALID_REQUEST
 BAD_TOPOLOGY = ErrorCode.STREAMS_INVALID_TOPOLOGY
@@ -88,9 +85,6 @@ def test_heartbeat_after_a_restart_goes_on_where_it_was(world):
         ({"standby_tasks": None}, INVALID),
         ({"warmup_tasks": None}, INVALID),
         ({"warmup_tasks": tasks({"0": [0]})}, INVALID),  # here because the member joins
-        ({"task_offsets": [StreamsGroupHeartbeatRequestTaskOffset()]}, INVALID),
-        ({"task_offsets": []}, INVALID),
-        ({"task_end_offsets": []}, INVALID),
         ({"topology": topology(subtopology("0", regex=("in.*",)))}, INVALID),
         ({"topology": topology(subtopology("0", "in"), epoch=-1)}, INVALID),
         ({"topology": topology(subtopology("0", "in", changelogs=(topic_info("c", 2),)))}, BAD_TOPOLOGY),

@@ -1,4 +1,4 @@
-"""Which group and member a heartbeat is of: found, made, or a static member that is back and takes over.
+"""The sender of a heartbeat: its group, the member (found, made, back in another's place), and what it says of itself.
 
 | instance id | member epoch | its holder                  | result                                             |
 |-------------|--------------|-----------------------------|----------------------------------------------------|
@@ -22,11 +22,24 @@ from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.classic.records import group_tombstone
 from broker.coordinator.groups.common.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.streams.group import StreamsGroup
-from broker.coordinator.groups.streams.member import StreamsMember, TasksTuple
-from broker.coordinator.groups.streams.records import current_record, member_record, member_tombstones, target_record
+from broker.coordinator.groups.streams.member import (
+    CurrentAssignment,
+    Endpoint,
+    MemberMetadata,
+    StreamsMember,
+    TasksTuple,
+)
+from broker.coordinator.groups.streams.records import (
+    current_record,
+    member_record,
+    member_tombstones,
+    partitions_of,
+    target_record,
+)
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from broker.base.context import Context
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.machine import Machine
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
@@ -123,3 +136,41 @@ def known_member(group: StreamsGroup, member_id: str, instance_id: str | None) -
             f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
         )
     return member
+
+
+# -- what it says of itself --------------------------------------------------------------------------------------------
+
+
+def merged(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
+    """The member's metadata after this request; null fields mean no change, but a join without endpoint clears it."""
+    sent, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
+    endpoint = None if sent is None else Endpoint(sent.host, sent.port)
+    keeps_endpoint = sent is None and request.member_epoch != JOINING_EPOCH
+    return MemberMetadata(
+        member_metadata.instance_id if request.instance_id is None else request.instance_id,
+        member_metadata.rack_id if request.rack_id is None else request.rack_id,
+        ctx.client_id,
+        ctx.client_host,
+        member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        member_metadata.topology_epoch if request.topology is None else request.topology.epoch,
+        member_metadata.process_id if request.process_id is None else request.process_id,
+        member_metadata.user_endpoint if keeps_endpoint else endpoint,
+        member_metadata.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
+    )
+
+
+def owned_tasks(request: StreamsGroupHeartbeatRequest) -> tuple[TasksTuple | None, set[str]]:
+    """The tasks that the member owns, None if it does not say; and the subtopologies named, also without a task."""
+    if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
+        return None, set()
+    lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    return TasksTuple(*map(partitions_of, lists)), {task.subtopology_id for tasks in lists for task in tasks}
+
+
+def owns_only_assigned(current: CurrentAssignment, owned: TasksTuple | None) -> bool:
+    """Whether a member owns nothing but what is assigned to it; if it does not say, it may own more."""
+    return owned is not None and all(
+        subtopology_id in held and all(p in held[subtopology_id] for p in partitions)
+        for tasks, held in zip(owned, current.assigned.lists(), strict=True)
+        for subtopology_id, partitions in tasks.items()
+    )
