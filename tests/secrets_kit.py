@@ -46,6 +46,7 @@ from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequestKeyValue,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTaskIds,
+    StreamsGroupHeartbeatRequestTaskOffset,
     StreamsGroupHeartbeatRequestTopicInfo,
     StreamsGroupHeartbeatRequestTopology,
 )
@@ -270,7 +271,9 @@ class Secrets:
             client_tags=[StreamsGroupHeartbeatRequestKeyValue(key=f"{prefix}-tag", value=f"{prefix}-tag")],
         )
         self._hide(OF_GROUP, f"{prefix}-endpoint")
-        answer = self._call(joining, 0, prefix)
+        first = copy(joining)
+        first.instance_id = f"{prefix}-instance"
+        answer = self._call(first, 0, prefix)
         beat = StreamsGroupHeartbeatRequest(group_id=f"{prefix}-streams", member_id=f"{prefix}-member")
         given = None
         for _ in range(4):  # until the internal topics are there and the tasks are given out
@@ -284,6 +287,8 @@ class Secrets:
             for each in given
         ]
         beat.standby_tasks, beat.warmup_tasks = [], []
+        offset = StreamsGroupHeartbeatRequestTaskOffset(subtopology_id=shape.subtopology_id, partition=0, offset=1)
+        beat.task_offsets = beat.task_end_offsets = [offset]
         self._call(beat, 0, prefix)
         other, lacking, missing = copy(joining), copy(shape), f"{prefix}-missing"
         lacking.source_topics = [missing]

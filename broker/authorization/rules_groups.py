@@ -35,7 +35,7 @@ NOT_ASKED = -(1 << 31)
 
 
 def member(access: Access, metadata: ClusterMetadata, ctx: Context, request: Any) -> None:
-    """READ on the group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+    """READ on the group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, StreamsGroupTopologyDescriptionUpdate."""
     access.need(READ, GROUP, request.group_id)
 
 

@@ -108,6 +108,7 @@ RULES: Final[dict[int, Callable[[Access, Any, Any, Any], Any]]] = {
     ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
     ApiKey.STREAMS_GROUP_HEARTBEAT: groups.streams_heartbeat,
     ApiKey.STREAMS_GROUP_DESCRIBE: groups.describe_modern_groups,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: groups.member,
 }
 
 

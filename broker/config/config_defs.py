@@ -91,6 +91,8 @@ TOPIC_ROWS: tuple[Row, ...] = (
 GROUP_ROWS: tuple[Row, ...] = (
     ("consumer.assignment.interval.ms", "INT", "1000", (0, None), "group.consumer.assignment.interval.ms",
      "Least time between two assignments of the consumer group."),
+    ("consumer.assignor.offload.enable", "BOOLEAN", "true", None, "group.consumer.assignor.offload.enable",
+     "Assign the consumer group in a thread of its own."),
     ("consumer.heartbeat.interval.ms", "INT", "5000", (1, None), "group.consumer.heartbeat.interval.ms",
      "Heartbeat interval of the consumer group."),
     ("consumer.session.timeout.ms", "INT", "45000", (1, None), "group.consumer.session.timeout.ms",
@@ -101,6 +103,8 @@ GROUP_ROWS: tuple[Row, ...] = (
      "Topic that gets the records which the share group has rejected, or been given too often; empty: none."),
     ("share.assignment.interval.ms", "INT", "1000", (0, None), "group.share.assignment.interval.ms",
      "Least time between two assignments of the share group."),
+    ("share.assignor.offload.enable", "BOOLEAN", "true", None, "group.share.assignor.offload.enable",
+     "Assign the share group in a thread of its own."),
     ("share.auto.offset.reset", "STRING", "latest", "offset reset", "",
      "Where a share group begins to read."),
     ("share.delivery.count.limit", "INT", "5", (2, None), "group.share.delivery.count.limit",
@@ -117,8 +121,14 @@ GROUP_ROWS: tuple[Row, ...] = (
      "Allow members of the share group to renew a lock."),
     ("share.session.timeout.ms", "INT", "45000", (1, None), "group.share.session.timeout.ms",
      "Session timeout of the share group."),
+    ("streams.acceptable.recovery.lag", "LONG", "10000", (0, None), "group.streams.acceptable.recovery.lag",
+     "Offsets that a member of the streams group may lack and still get an active task."),
     ("streams.assignment.interval.ms", "INT", "1000", (0, None), "group.streams.assignment.interval.ms",
      "Least time between two assignments of the streams group."),
+    ("streams.assignor.name", "STRING", "sticky", None, "group.streams.assignors",
+     "Task assignor of the streams group."),
+    ("streams.assignor.offload.enable", "BOOLEAN", "true", None, "group.streams.assignor.offload.enable",
+     "Assign the streams group in a thread of its own."),
     ("streams.heartbeat.interval.ms", "INT", "5000", (1, None), "group.streams.heartbeat.interval.ms",
      "Heartbeat interval of the streams group."),
     ("streams.initial.rebalance.delay.ms", "INT", "3000",
@@ -126,10 +136,35 @@ GROUP_ROWS: tuple[Row, ...] = (
      "Wait for more members before the first assignment of the streams group."),
     ("streams.num.standby.replicas", "INT", "0", (0, None), "group.streams.num.standby.replicas",
      "Standby replicas of each task of the streams group."),
+    ("streams.num.warmup.replicas", "INT", "2", (0, None), "group.streams.num.warmup.replicas",
+     "Most warm-up replicas of the streams group."),
+    ("streams.rack.aware.assignment.tags", "LIST", "", None, "group.streams.rack.aware.assignment.tags",
+     "Client tags over which the standby replicas of the streams group are to be spread."),
     ("streams.session.timeout.ms", "INT", "45000", (1, None), "group.streams.session.timeout.ms",
      "Session timeout of the streams group."),
+    ("streams.task.offset.interval.ms", "INT", "60000", (1, None), "group.streams.task.offset.interval.ms",
+     "How often members of the streams group tell how far they have the state of tasks."),
 )
 # fmt: on
+
+# Keys beside those that begin with "internal." which Kafka describes only where they are set.
+_INTERNAL = frozenset(
+    (
+        "assignor.offload.enable",
+        "streams.acceptable.recovery.lag",
+        "streams.max.warmup.replicas",
+        "streams.min.task.offset.interval.ms",
+        "streams.num.warmup.replicas",
+        "streams.task.offset.interval.ms",
+    )
+)
+
+
+def is_internal(key: str) -> bool:
+    """Whether Kafka describes the key only where it is set."""
+    name = key.removeprefix("group.")
+    return key.startswith("internal.") or name in _INTERNAL or name.partition(".")[2] in _INTERNAL
+
 
 # Broker keys that set one value in several units, finest first: the first one with a value counts.
 UNITS: dict[str, tuple[tuple[str, int], ...]] = {

@@ -25,6 +25,8 @@ SHARE_ROWS: tuple[Row, ...] = (
      "Shortest assignment interval a share group may be given."),
     ("group.share.max.assignment.interval.ms", "INT", "15000", (0, None), "",
      "Longest assignment interval a share group may be given."),
+    ("group.share.assignor.offload.enable", "BOOLEAN", "true", None, "cluster",
+     "Assign share groups in a thread of its own."),
     ("group.share.max.size", "INT", "200", (1, 1000), "", "Most members of a share group."),
     ("group.share.initialize.retry.interval.ms", "INT", "30000", (1, None), "",
      "Time after which the state of a share partition is asked for again."),

@@ -112,6 +112,9 @@ def _check_special(key: str, rule: str, value: Value) -> None:
     elif rule == "throttled replicas":
         if value != ("*",) and not (isinstance(value, tuple) and all(map(_THROTTLED.fullmatch, value))):
             raise ConfigError(key, format_value(value), "must be '*' or a list of [partitionId]:[brokerId] pairs")
+    elif rule == "task assignors":
+        if value != ("sticky",):
+            raise ConfigError(key, format_value(value), "sticky is the only one here: a Java class cannot be loaded")
     elif rule == "host counts":
         host_counts(key, str(value))
     elif rule == "offset reset":

@@ -37,6 +37,9 @@ _OBEYED = """
     group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
     group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
     group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
+    group.streams.acceptable.recovery.lag group.streams.assignors group.streams.max.warmup.replicas
+    group.streams.min.task.offset.interval.ms group.streams.rack.aware.assignment.tags
+    group.streams.task.offset.interval.ms
     group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
     group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
     group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
@@ -87,6 +90,8 @@ _WITHOUT_EFFECT = """
     controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
     controller.quorum.voters controller.socket.timeout.ms cordoned.log.dirs
     delete.records.purgatory.purge.interval.requests early.start.listeners
+    group.consumer.assignor.offload.enable group.share.assignor.offload.enable
+    group.streams.assignor.offload.enable group.streams.num.warmup.replicas
     fetch.purgatory.purge.interval.requests file.delete.delay.ms follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.replicas group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes group.coordinator.threads

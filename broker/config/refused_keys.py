@@ -21,6 +21,7 @@ REFUSED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "client.quota.callback.class": (("",), _JAVA_CLASS),
     "config.providers": (("",), "values of providers are not looked up here: write the values themselves"),
     "create.topic.policy.class.name": (("",), _JAVA_CLASS),
+    "group.streams.topology.description.plugin.class": (("",), _JAVA_CLASS),
     "principal.builder.class": (("", f"{_CLASSES}authenticator.DefaultKafkaPrincipalBuilder"), _JAVA_CLASS),
     "queued.max.request.bytes": (("-1",), "use queued.max.bytes, which bounds requests and replies together"),
     "sasl.oauthbearer.jwt.validator.class": (("", f"{_CLASSES}oauthbearer.DefaultJwtValidator"), _JAVA_CLASS),

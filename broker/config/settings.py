@@ -16,6 +16,7 @@ from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
 from broker.config.config_defs_broker import BROKER_ROWS
 from broker.config.config_defs_security import SECURITY_ROWS
 from broker.config.config_defs_share import SHARE_ROWS
+from broker.config.config_defs_streams import STREAMS_ROWS
 from broker.config.config_values import ConfigError, Value, format_value, parse_value
 from broker.config.features import FIXED, HIGHEST
 from broker.config.releases import KEY as AS_VERSION
@@ -25,7 +26,7 @@ __all__ = ["BROKER_KEYS", "GROUP_KEYS", "TOPIC_KEYS", "BrokerConfig", "ConfigErr
 
 TOPIC_KEYS: dict[str, Row] = {row[0]: row for row in TOPIC_ROWS}
 GROUP_KEYS: dict[str, Row] = {row[0]: row for row in GROUP_ROWS}
-BROKER_KEYS: dict[str, Row] = {row[0]: row for row in (*BROKER_ROWS, *SHARE_ROWS, *SECURITY_ROWS)}
+BROKER_KEYS: dict[str, Row] = {row[0]: row for row in (*BROKER_ROWS, *STREAMS_ROWS, *SHARE_ROWS, *SECURITY_ROWS)}
 Logins: TypeAlias = "Mapping[str, Sequence[tuple[str, Mapping[str, str]]]]"  # entry -> login modules: class, options
 FEATURE = "feature."  # prefix of a key that sets a feature's level, as UpdateFeatures does
 
@@ -104,6 +105,10 @@ class BrokerConfig:
     group_streams_max_size: int
     group_streams_num_standby_replicas: int
     group_streams_max_standby_replicas: int
+    group_streams_assignors: tuple[str, ...]
+    group_streams_task_offset_interval_ms: int
+    group_streams_rack_aware_assignment_tags: tuple[str, ...]
+    group_streams_acceptable_recovery_lag: int
     group_share_first_assignment: str
     group_share_session_timeout_ms: int
     group_share_heartbeat_interval_ms: int
@@ -235,6 +240,8 @@ class BrokerConfig:
             ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
             ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"),
             ("group.streams.heartbeat.interval.ms", "group.streams.session.timeout.ms"),
+            ("group.streams.min.task.offset.interval.ms", "group.streams.task.offset.interval.ms"),
+            ("group.streams.num.warmup.replicas", "group.streams.max.warmup.replicas"),
         ):
             least, most = self._static[low], self._static[high]
             if isinstance(least, int) and isinstance(most, int) and least > most:

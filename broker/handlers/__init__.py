@@ -82,8 +82,14 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
     (ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "txn_admin:describe_transactions"),
     (ApiKey.LIST_TRANSACTIONS, 0, 2, "txn_admin:list_transactions"),
     (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "metadata:describe_topic_partitions"),
-    (ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, "streams_group:streams_group_heartbeat"),
-    (ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, "streams_group:streams_group_describe"),
+    (ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 1, "streams_group:streams_group_heartbeat"),
+    (ApiKey.STREAMS_GROUP_DESCRIBE, 0, 1, "streams_group:streams_group_describe"),
+    (
+        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+        0,
+        0,
+        "streams_group:streams_group_topology_description_update",
+    ),
     (ApiKey.UNREGISTER_CONTROLLER, 0, 0, "quorum:unregister_controller"),
 )
 

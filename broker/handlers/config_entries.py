@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
 
-from broker.config.config_defs import UNITS, Row
+from broker.config.config_defs import UNITS, Row, is_internal
 from broker.config.config_values import TYPE_IDS, format_value
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
 from protocol.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -54,7 +54,7 @@ def broker_sources(config: BrokerConfig, key: str, node: str) -> list[Source]:
 def source_and_value(config: BrokerConfig, configs: Mapping[str, str]) -> Iterator[tuple[str, int, str | None]]:
     """Each topic key with its source and value for a topic with these configs."""
     for row in TOPIC_KEYS.values():
-        if not row[0].startswith("internal."):
+        if not is_internal(row[0]):
             sources = _topic_sources(config, row, configs, "")
             source = sources[0][2] if sources else DEFAULT_CONFIG
             yield row[0], source, format_value(config.topic_value(row[0], configs))
@@ -77,17 +77,17 @@ def topic_entries(
             detail,
         )
         for row in TOPIC_KEYS.values()
-        if detail.wants(row[0]) and (row[0] in configs or not row[0].startswith("internal."))
+        if detail.wants(row[0]) and (row[0] in configs or not is_internal(row[0]))
     ]
 
 
 def group_entries(
     config: BrokerConfig, configs: Mapping[str, str], node: str, detail: Detail
 ) -> list[DescribeConfigsResourceResult]:
-    """All group keys."""
+    """All public group keys, and the internal ones that are set."""
     entries = []
     for row in GROUP_KEYS.values():
-        if not detail.wants(row[0]):
+        if not detail.wants(row[0]) or (is_internal(row[0]) and row[0] not in configs):
             continue
         sources: list[Source] = [(row[0], configs[row[0]], GROUP_CONFIG)] if row[0] in configs else []
         sources += broker_sources(config, row[4], node) if row[4] else [(row[0], row[2], DEFAULT_CONFIG)]
@@ -96,11 +96,13 @@ def group_entries(
 
 
 def node_entries(config: BrokerConfig, node: str, detail: Detail) -> list[DescribeConfigsResourceResult]:
-    """All broker keys of one node, and unknown keys that were set."""
+    """All public broker keys of one node, and internal and unknown ones that were set."""
     entries = []
     for key, row in BROKER_KEYS.items():
         if detail.wants(key):
             sources = broker_sources(config, key, node)
+            if is_internal(key) and sources[0][2] == DEFAULT_CONFIG:
+                continue
             dynamic = sources and sources[0][2] in (NODE_CONFIG, ALL_NODES_CONFIG)
             value = sources[0][1] if dynamic else format_value(config.value(key))
             entries.append(_entry(row, node if key in ("node.id", "broker.id") else value, sources, detail, not row[4]))

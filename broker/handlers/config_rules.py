@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from broker.config.config_values import ConfigError, parse_value
@@ -11,6 +12,12 @@ from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerCo
 from protocol.errors import ErrorCode, KafkaError
 
 LONGEST_VALUE = 32767
+RACK_TAGS = "streams.rack.aware.assignment.tags"
+STREAMS_BOUNDS = (  # key, the broker's lowest and highest value
+    ("streams.num.standby.replicas", None, "group.streams.max.standby.replicas"),
+    ("streams.num.warmup.replicas", None, "group.streams.max.warmup.replicas"),
+    ("streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms", None),
+)
 GROUP_KINDS = ("consumer", "streams", "share")
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 SHARE_BOUNDS = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
@@ -53,8 +60,13 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
             _check_between(config, configs, f"share.{what}", f"group.share.min.{what}", f"group.share.max.{what}")
     if configs.get(DEAD_LETTER_TOPIC, "").startswith("__"):
         raise _invalid(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
-    if "streams.num.standby.replicas" in configs:
-        _check_between(config, configs, "streams.num.standby.replicas", None, "group.streams.max.standby.replicas")
+    for key, low_key, high_key in STREAMS_BOUNDS:
+        if key in configs:
+            _check_between(config, configs, key, low_key, high_key)
+    _check_assignor(config, configs.get("streams.assignor.name"))
+    tags = re.split(r"\s*,\s*", configs.get(RACK_TAGS, "").strip())
+    if len(set(tags)) < len(tags):
+        raise _invalid(f"{RACK_TAGS} must not contain duplicate tag keys.")
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:
@@ -94,18 +106,30 @@ def _check_value(row: tuple[object, ...], key: str, text: str) -> None:
         raise _invalid(str(error)) from None
 
 
+def _check_assignor(config: BrokerConfig, name: str | None) -> None:
+    known = config.group_streams_assignors
+    if name is not None and name.strip() not in known:
+        raise _invalid(
+            f"streams.assignor.name '{name.strip()}' is not a registered task assignor. Registered assignors are: "
+            f"[{', '.join(known)}]."
+        )
+
+
 def _check_between(
-    config: BrokerConfig, configs: Mapping[str, str], key: str, low_key: str | None, high_key: str
+    config: BrokerConfig, configs: Mapping[str, str], key: str, low_key: str | None, high_key: str | None
 ) -> None:
     value = _number(config, configs, key)
     lowest = config.value(low_key) if low_key else value
-    highest = config.value(high_key)
+    highest = config.value(high_key) if high_key else value
     assert isinstance(lowest, int)
     assert isinstance(highest, int)
-    if value < lowest:
-        raise _invalid(f"{key} must be greater than or equal to {low_key}")
-    if value > highest:
-        raise _invalid(f"{key} must be less than or equal to {high_key}")
+    if lowest <= value <= highest:
+        return
+    if low_key and high_key:
+        raise _invalid(f"{key} must be in the range {lowest} to {highest} inclusive.")
+    if low_key:
+        raise _invalid(f"{key} must be greater than or equal to {lowest}")
+    raise _invalid(f"{key} must be less than or equal to {highest}")
 
 
 def _number(config: BrokerConfig, configs: Mapping[str, str], key: str) -> int:

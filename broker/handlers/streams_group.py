@@ -1,12 +1,16 @@
-"""StreamsGroupHeartbeat and StreamsGroupDescribe: the streams group protocol of KIP-1071.
+"""StreamsGroupHeartbeat, StreamsGroupDescribe and the description of topologies: the streams protocol of KIP-1071.
 
-StreamsGroupHeartbeat  A member joins with its topology, sends what changed and confirms what it gave back.
-StreamsGroupDescribe   Epochs, topology, members, their current and target assignments.
+StreamsGroupHeartbeat  A member joins with its topology, sends what changed and confirms what it gave back. v1: the
+                       acceptable lag as 64 bits; whether a description is wanted (KIP-1331).
+StreamsGroupDescribe   Epochs, topology, members, their current and target assignments. v1: the description of the
+                       topology (KIP-1331), and the name of the assignor (KIP-1357).
+StreamsGroupTopologyDescriptionUpdate  The processing nodes of an application (KIP-1331): refused, as without a plugin.
 
-Behaviour: by a heartbeat a member joins (epoch 0), keeps its session, leaves (-1), or asks the whole application to
-           shut down. The broker creates internal topics. The steps are in groups/streams/heartbeat.py.
-Absent:    in streams groups, as in Kafka 4.3: static members, regular expressions for sources, task offsets and warm-up
-           tasks, topology updates. They are refused.
+Behaviour: by a heartbeat a member joins (epoch 0), keeps its session, leaves (-1), leaves for a while (-2, static
+           members), or asks the whole application to shut down. The broker creates internal topics. The steps are in
+           groups/streams/heartbeat.py.
+Absent:    in streams groups, as in Kafka 4.4: regular expressions for sources and topology updates are refused, and no
+           warm-up tasks are given.
 """
 
 from __future__ import annotations
@@ -21,9 +25,10 @@ from broker.coordinator.groups.common.member import JOINING_EPOCH, LEAVING_EPOCH
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.streams.describe import described_group
 from broker.coordinator.groups.streams.group import StreamsGroup
-from broker.coordinator.groups.streams.heartbeat import heartbeat, not_a_streams_group
+from broker.coordinator.groups.streams.heartbeat import heartbeat
 from broker.coordinator.groups.streams.leave import leave
 from broker.coordinator.groups.streams.records import topology_value
+from broker.coordinator.groups.streams.sender import not_a_streams_group
 from broker.coordinator.groups.streams.topology import MISSING_INTERNAL_TOPICS, NAMES_SHOWN, InternalTopic
 from broker.handlers.admin_view import describe_each
 from broker.turn.decision import Decision
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from protocol.declare import Message
     from protocol.messages.streams_group import (
         StreamsGroupDescribeRequest,
         StreamsGroupHeartbeatRequest,
@@ -67,15 +73,16 @@ def streams_group_heartbeat(broker: View, ctx: Context, request: StreamsGroupHea
     Shape:   records of what changed: member, topology, group epoch, target and current assignment; none for most.
              Missing internal topics are created in one batch of the cluster's metadata.
     Errors:  UNSUPPORTED_VERSION (streams groups are switched off), INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY,
-             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED,
-             COORDINATOR_NOT_AVAILABLE. Problems with the topics are no error, but a status.
+             GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID,
+             UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, COORDINATOR_NOT_AVAILABLE. Problems with the topics are
+             no error, but a status.
     Source:  KIP-1071; KafkaApis.handleStreamsGroupHeartbeat.
     """
     _check_enabled(broker)
     _check(request)
     shard = broker.groups.require(request.group_id, ctx)
     out = Outcome(ctx, broker.config)
-    if request.member_epoch == LEAVING_EPOCH:
+    if request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVING_EPOCH):
         return _decided(shard, out, leave(shard.machine, request, out))
     topology = None if request.topology is None else topology_value(request.topology)
     response, missing = heartbeat(shard.machine, ctx, request, topology, out)
@@ -107,6 +114,7 @@ def _check(request: StreamsGroupHeartbeatRequest) -> None:
     _check_supported(request)
     _check_text(request.member_id, "MemberId")
     _check_text(request.group_id, "GroupId")
+    _check_text(request.instance_id, "InstanceId")
     _check_text(request.rack_id, "RackId")
     lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     epoch = request.member_epoch
@@ -118,8 +126,10 @@ def _check(request: StreamsGroupHeartbeatRequest) -> None:
         if request.topology is None:
             raise _invalid("Topology must be non-null when (re-)joining.")
         _check_changelogs(request.topology)
-    elif epoch <= STATIC_LEAVING_EPOCH:
-        raise _invalid("InstanceId can't be null." if epoch == STATIC_LEAVING_EPOCH else "MemberEpoch is invalid.")
+    elif epoch == STATIC_LEAVING_EPOCH and request.instance_id is None:
+        raise _invalid("InstanceId can't be null.")
+    elif epoch < STATIC_LEAVING_EPOCH:
+        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
     if any(tasks is not None for tasks in lists) and any(tasks is None for tasks in lists):
         raise _invalid("If one of the task lists is non-null, all must be.")
     if epoch != JOINING_EPOCH and request.topology is not None:
@@ -146,12 +156,6 @@ def _check_topic_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
 
 
 def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
-    if request.instance_id is not None:
-        raise _invalid("Static membership is not yet supported.")
-    if request.task_offsets is not None or request.task_end_offsets is not None:
-        raise _invalid("TaskOffsets and TaskEndOffsets are not supported yet.")
-    if request.warmup_tasks:
-        raise _invalid("WarmupTasks are not supported yet.")
     if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
 
@@ -239,12 +243,32 @@ def streams_group_describe(broker: View, ctx: Context, request: StreamsGroupDesc
              NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     _check_enabled(broker)
+    asked = request.include_topology_description
     groups = describe_each(
         request,
-        lambda group_id: described_group(_find(broker, ctx, group_id)),
+        lambda group_id: described_group(
+            _find(broker, ctx, group_id), _assignor_name(broker, group_id), with_description=asked
+        ),
         StreamsGroupDescribeResponseDescribedGroup,
     )
     return Decision(StreamsGroupDescribeResponse(groups=groups))
+
+
+def _assignor_name(broker: View, group_id: str) -> str:
+    return broker.metadata.group_configs.get(group_id, {}).get(
+        "streams.assignor.name", broker.config.group_streams_assignors[0]
+    )
+
+
+def streams_group_topology_description_update(broker: View, ctx: Context, request: Message) -> Decision:
+    """Refuse the description of a topology: there is no plugin to keep it, and no member is asked for it.
+
+    Errors:  UNSUPPORTED_VERSION, before ids and groups are looked at.
+    """
+    _check_enabled(broker)
+    raise KafkaError(
+        ErrorCode.UNSUPPORTED_VERSION, "The broker has no streams group topology description plugin configured."
+    )
 
 
 def _find(broker: View, ctx: Context, group_id: str) -> StreamsGroup:

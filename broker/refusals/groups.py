@@ -71,7 +71,7 @@ def explain_member(groups: GroupShards, request: Any) -> str:
 
 def _membership(group: Any, member_id: str, instance_id: str | None, epoch: int) -> str:
     sender = f"member {shown(member_id)}" if member_id else "a request without a member id"
-    owner = getattr(group, "static_members", {}).get(instance_id)  # streams groups have none
+    owner = getattr(group, "static_members", {}).get(instance_id)  # share groups have none
     owner = getattr(owner, "member_id", owner)
     if owner is not None and owner != member_id:
         return f"{sender} came as instance {shown(instance_id or '')}, which is member {shown(owner)} now"

@@ -70,7 +70,7 @@ class StreamsGroupHeartbeatRequestTaskOffset(Message):
     offset: int = field(Int64)
 
 
-@message(api_key=88, versions="0", flexible="0+")
+@message(api_key=88, versions="0-1", flexible="0+")
 class StreamsGroupHeartbeatRequest(Message):
     """A member of a streams group is alive, and says what changed (KIP-1071).
 
@@ -147,7 +147,7 @@ class EndpointToPartitions(Message):
     )
 
 
-@message(api_key=88, versions="0", flexible="0+")
+@message(api_key=88, versions="0-1", flexible="0+")
 class StreamsGroupHeartbeatResponse(Message):
     """Member epoch, status and, when they changed, the tasks."""
 
@@ -157,8 +157,9 @@ class StreamsGroupHeartbeatResponse(Message):
     member_id: str = field(String)
     member_epoch: int = field(Int32)
     heartbeat_interval_ms: int = field(Int32)
-    acceptable_recovery_lag: int = field(Int32)
+    acceptable_recovery_lag_legacy: int = field(Int32, "0")
     task_offset_interval_ms: int = field(Int32)
+    acceptable_recovery_lag: int = field(Int64, "1+", default=-1)
     status: list[StreamsGroupHeartbeatResponseStatus] | None = field(
         Array(StreamsGroupHeartbeatResponseStatus), nullable="0+"
     )
@@ -171,18 +172,20 @@ class StreamsGroupHeartbeatResponse(Message):
     warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = field(
         Array(StreamsGroupHeartbeatResponseTaskIds), nullable="0+", default=None
     )
+    topology_description_required: bool = field(Bool, "1+")
     endpoint_information_epoch: int = field(Int32)
     partitions_by_user_endpoint: list[EndpointToPartitions] | None = field(
         Array(EndpointToPartitions), nullable="0+", default=None
     )
 
 
-@message(api_key=89, versions="0", flexible="0+")
+@message(api_key=89, versions="0-1", flexible="0+")
 class StreamsGroupDescribeRequest(Message):
     """Ask for the state and members of streams groups (KIP-1071)."""
 
     group_ids: list[str] = field(Array(String))
     include_authorized_operations: bool = field(Bool)
+    include_topology_description: bool = field(Bool, "1+")
 
 
 @nested
@@ -270,6 +273,34 @@ class StreamsGroupDescribeResponseMember(Message):
 
 
 @nested
+class TopologyDescriptionNode(Message):
+    name: str = field(String)
+    node_type: int = field(Int8)
+    source_topics: list[str] = field(Array(String))
+    sink_topic: str | None = field(String, nullable="0+", default=None)
+    stores: list[str] = field(Array(String))
+    successors: list[str] = field(Array(String))
+
+
+@nested
+class TopologyDescriptionSubtopology(Message):
+    subtopology_id: str = field(String)
+    nodes: list[TopologyDescriptionNode] = field(Array(TopologyDescriptionNode))
+
+
+@nested
+class TopologyDescriptionGlobalStore(Message):
+    source: TopologyDescriptionNode = field(TopologyDescriptionNode)
+    processor: TopologyDescriptionNode = field(TopologyDescriptionNode)
+
+
+@nested
+class TopologyDescription(Message):
+    subtopologies: list[TopologyDescriptionSubtopology] = field(Array(TopologyDescriptionSubtopology))
+    global_stores: list[TopologyDescriptionGlobalStore] = field(Array(TopologyDescriptionGlobalStore))
+
+
+@nested
 class StreamsGroupDescribeResponseDescribedGroup(Message):
     error_code: int = field(Int16)
     error_message: str | None = field(String, nullable="0+", default=None)
@@ -282,9 +313,12 @@ class StreamsGroupDescribeResponseDescribedGroup(Message):
     )
     members: list[StreamsGroupDescribeResponseMember] = field(Array(StreamsGroupDescribeResponseMember))
     authorized_operations: int = field(Int32, default=-2147483648)
+    topology_description: TopologyDescription | None = field(TopologyDescription, "1+", nullable="1+", default=None)
+    topology_description_status: int = field(Int8, "1+")
+    assignor_name: str | None = field(String, "1+", nullable="1+", default=None)
 
 
-@message(api_key=89, versions="0", flexible="0+")
+@message(api_key=89, versions="0-1", flexible="0+")
 class StreamsGroupDescribeResponse(Message):
     """State, topology, epochs and members of each group."""
 
@@ -292,10 +326,31 @@ class StreamsGroupDescribeResponse(Message):
     groups: list[StreamsGroupDescribeResponseDescribedGroup] = field(Array(StreamsGroupDescribeResponseDescribedGroup))
 
 
+@message(api_key=93, versions="0", flexible="0+")
+class StreamsGroupTopologyDescriptionUpdateRequest(Message):
+    """The processing nodes of an application, for a plugin of the broker to keep (KIP-1331)."""
+
+    group_id: str = field(String)
+    member_id: str = field(String)
+    topology_epoch: int = field(Int32)
+    topology_description: TopologyDescription = field(TopologyDescription)
+
+
+@message(api_key=93, versions="0", flexible="0+")
+class StreamsGroupTopologyDescriptionUpdateResponse(Message):
+    """Whether the description was kept."""
+
+    throttle_time_ms: int = field(Int32)
+    error_code: int = field(Int16)
+    error_message: str | None = field(String, nullable="0+", default=None)
+
+
 def error_response(request: Message, api_version: int, code: ErrorCode, message: str | None = None) -> Message:
     """The response that refuses a whole request, with the code where Kafka puts it."""
     if isinstance(request, StreamsGroupHeartbeatRequest):
         return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
+    if isinstance(request, StreamsGroupTopologyDescriptionUpdateRequest):
+        return StreamsGroupTopologyDescriptionUpdateResponse(error_code=code, error_message=message)
     assert isinstance(request, StreamsGroupDescribeRequest)
     groups = [
         StreamsGroupDescribeResponseDescribedGroup(group_id=group_id, error_code=code, error_message=message)

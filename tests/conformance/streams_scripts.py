@@ -21,7 +21,7 @@ from typing import Any
 from protocol.api import response_class
 from protocol.codegen import codec
 from protocol.header import decode_response_header, encode_request_header
-from protocol.messages.cluster import FindCoordinatorRequest
+from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
 from protocol.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.streams_group import (
     StreamsGroupDescribeRequest,
@@ -29,6 +29,7 @@ from protocol.messages.streams_group import (
     StreamsGroupHeartbeatRequestEndpoint,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTaskIds,
+    StreamsGroupHeartbeatRequestTaskOffset,
     StreamsGroupHeartbeatRequestTopicInfo,
     StreamsGroupHeartbeatRequestTopology,
 )
@@ -38,7 +39,21 @@ RECORDED = Path(__file__).with_name("streams_groups.json")
 TOPICS = {"s-in": 4, "s-log": 4, "s-two": 2, "s-else": 1}
 SOURCES = (("s-in", 4), ("s-two", 2), ("s-else", 1))
 PROCESSES = ("p-0", "p-1", "p-1", "p-2")  # of each member: two of them share one
-KINDS = (*["ack"] * 10, *["beat"] * 3, "join", "join", "join", "leave", "late", "claim", "rack", "commit", "commit")
+STATIC = (0, 3)  # the members with an instance id; each comes back under another member id
+KINDS = (
+    *["ack"] * 12,
+    *["beat"] * 3,
+    *["join"] * 3,
+    *["gone"] * 2,
+    *["commit"] * 2,
+    "leave",
+    "late",
+    "claim",
+    "rack",
+    "offsets",
+    "endpoint",
+)
+UNRELEASED = 111
 
 Call = Callable[[Any, int], Any]
 Step = list[Any]  # kind, member, a number
@@ -92,28 +107,34 @@ class Player:
         self.call = call
         self.group_id = group_id
         self.members = [Member() for _ in PROCESSES]
+        self.lives = [0 for _ in PROCESSES]  # how often a static member went for a while
 
     def play(self, script: list[Step]) -> list[Answer]:
         answers = [getattr(self, "_" + kind)(number, argument) for kind, number, argument in script]
         return [*answers, self.describe()]
 
     def describe(self) -> Answer:
-        (found,) = self.call(StreamsGroupDescribeRequest(group_ids=[self.group_id]), 0).groups
+        (found,) = self.call(StreamsGroupDescribeRequest(group_ids=[self.group_id]), 1).groups
         members = [
             [
                 m.member_id,
                 m.member_epoch,
                 m.process_id,
                 m.rack_id,
+                m.instance_id,
+                [[o.subtopology_id, o.partition, o.offset] for o in m.task_offsets],
                 *map(told, (a.active_tasks, a.standby_tasks, target)),
             ]
             for m in sorted(found.members, key=lambda m: str(m.member_id))
             for a, target in ((m.assignment, m.target_assignment.active_tasks),)
         ]
-        return [-1, "describe", found.error_code, found.group_state, found.group_epoch, found.assignment_epoch, members]
+        names = [found.assignor_name, found.topology_description_status]
+        epochs = [found.group_epoch, found.assignment_epoch]
+        return [-1, "describe", found.error_code, found.group_state, *epochs, members, names]
 
     def _join(self, number: int, argument: int) -> Answer:
-        endpoint = StreamsGroupHeartbeatRequestEndpoint(host=f"h{number}", port=1) if number == 0 else None
+        has_endpoint = number == 0 and argument % 4 < 3
+        endpoint = StreamsGroupHeartbeatRequestEndpoint(host=f"h{number}", port=1) if has_endpoint else None
         return self._beat_with(
             number,
             member_epoch=0,
@@ -146,6 +167,27 @@ class Player:
     def _rack(self, number: int, argument: int) -> Answer:
         return self._beat_with(number, rack_id=f"r{argument % 2}")
 
+    def _offsets(self, number: int, argument: int) -> Answer:
+        """How much state of two tasks the member has; the second list is left out, empty or full."""
+        offsets = [
+            StreamsGroupHeartbeatRequestTaskOffset(subtopology_id="0", partition=p % 4, offset=10 * argument + p)
+            for p in (argument, argument + 1)
+        ]
+        return self._beat_with(number, task_offsets=offsets, task_end_offsets=[None, [], offsets][argument % 3])
+
+    def _endpoint(self, number: int, argument: int) -> Answer:
+        return self._beat_with(
+            number, user_endpoint=StreamsGroupHeartbeatRequestEndpoint(host=f"e{argument % 3}", port=argument)
+        )
+
+    def _gone(self, number: int, argument: int) -> Answer:
+        """A static member leaves for a while; it comes back under the same member id or another one."""
+        answer = self._beat_with(number, member_epoch=-2)
+        if answer[2] == 0:
+            self.members[number] = Member()
+            self.lives[number] += argument % 2
+        return answer
+
     def _leave(self, number: int, argument: int) -> Answer:
         answer = self._beat_with(number, member_epoch=-1)
         self.members[number] = Member()
@@ -159,7 +201,7 @@ class Player:
         request = OffsetCommitRequest(
             group_id=self.group_id,
             generation_id_or_member_epoch=epoch,
-            member_id=f"m-{number}",
+            member_id=self._name(number),
             topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
         )
         return [number, "commit", self.call(request, 9).topics[0].partitions[0].error_code]
@@ -168,15 +210,20 @@ class Player:
         lists = {"active_tasks": task_ids(active), "standby_tasks": task_ids(standby), "warmup_tasks": []}
         return self._beat_with(number, **lists, **more)
 
+    def _name(self, number: int) -> str:
+        return f"m-{number}" + "+" * self.lives[number]
+
     def _beat_with(self, number: int, **fields: Any) -> Answer:
         member = self.members[number]
         fields = {"member_epoch": member.epoch, "endpoint_information_epoch": member.endpoint_epoch, **fields}
         if fields["member_epoch"] == 0 and "topology" not in fields:
             return self._join(number, 0)
-        request = StreamsGroupHeartbeatRequest(group_id=self.group_id, member_id=f"m-{number}", **fields)
-        reply = self.call(request, 0)
+        if number in STATIC:
+            fields["instance_id"] = f"i-{number}"
+        request = StreamsGroupHeartbeatRequest(group_id=self.group_id, member_id=self._name(number), **fields)
+        reply = self.call(request, 1)
         if reply.error_code:
-            if fields["member_epoch"] != -1:
+            if fields["member_epoch"] >= 0 and reply.error_code != UNRELEASED:
                 self.members[number] = Member()  # fenced, or never known: it starts anew
             return [number, "heartbeat", reply.error_code]
         active, standby = told(reply.active_tasks), told(reply.standby_tasks)
@@ -187,10 +234,11 @@ class Player:
                 member.before = member.active, member.standby
                 member.active, member.standby = active, standby
         endpoints = reply.partitions_by_user_endpoint
-        shown = None if endpoints is None else [e.user_endpoint.host for e in endpoints]
+        shown = None if endpoints is None else sorted(e.user_endpoint.host for e in endpoints)
         status = [s.status_code for s in reply.status]
         known = [reply.endpoint_information_epoch, shown]
-        return [number, "heartbeat", 0, reply.member_epoch, status, known, active, standby]
+        told_once = [reply.task_offset_interval_ms, reply.acceptable_recovery_lag]
+        return [number, "heartbeat", 0, reply.member_epoch, status, known, active, standby, told_once]
 
 
 # -- recording --------------------------------------------------------------------------------------------------------
@@ -234,6 +282,8 @@ def record(address: str, count: int) -> None:
     call(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
     while call(FindCoordinatorRequest(key_type=0, coordinator_keys=["s0"]), 4).coordinators[0].error_code:
         pass  # the offsets topic is being made
+    while call(MetadataRequest(topics=[MetadataRequestTopic(name=n) for n in TOPICS]), 9).topics[-1].error_code:
+        pass
     lines = []
     for seed in range(count):
         script = random_script(seed)

@@ -1,6 +1,6 @@
-"""Answers about consumer groups compared with those that Apache Kafka 4.3.1 gave to the same scripts.
+"""Answers about consumer groups compared with those that Apache Kafka 4.4.0 gave to the same scripts.
 
-consumer_groups.json was written by consumer_scripts.py against a broker of Apache Kafka 4.3.1 (KRaft, one node). Of the
+consumer_groups.json was written by consumer_scripts.py against a broker of Apache Kafka 4.4.0 (KRaft, one node). Of the
 first 600 scripts one is answered otherwise, and is not among those kept: when a member without any subscription joins
 while a target assignment is due, Kafka computes it as if all wanted the same, and nobody reads what the new one gets.
 """

@@ -28,6 +28,9 @@ _KIO_LACKS = {
     "DeleteGroups": range(3, 4),
     "TxnOffsetCommit": range(6, 7),
     "UnregisterController": range(1),
+    "StreamsGroupDescribe": range(1, 2),
+    "StreamsGroupHeartbeat": range(1, 2),
+    "StreamsGroupTopologyDescriptionUpdate": range(1),
 }
 _KAFKA_PYTHON = [
     import_module(f"kafka.protocol.{name}") for name in ["admin", "consumer", "metadata", "producer", "sasl"]

@@ -49,8 +49,13 @@ STATEFUL = {
     ApiKey.STREAMS_GROUP_HEARTBEAT,
 }
 NEED_NOTHING = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
+_NODES = ("subtopologies.nodes", "global_stores.source", "global_stores.processor")
+_OF_A_NODE = ("name", "source_topics", "sink_topic", "stores", "successors")
+_DESCRIPTION = "STREAMS_GROUP_DESCRIBE.groups.topology_description"
 # Fields in which an administrator is told no name of this cluster, and why.
 UNTOLD = {
+    **{f"{_DESCRIPTION}.{at}.{field}": "no description is stored" for at in _NODES for field in _OF_A_NODE},
+    f"{_DESCRIPTION}.subtopologies.subtopology_id": "no description is stored",
     "CREATE_TOPICS.topics.topic_id": "the id of what was made just now",
     "CREATE_DELEGATION_TOKEN.token_id": "the same",
     "CREATE_DELEGATION_TOKEN.hmac": "the same",
@@ -59,13 +64,10 @@ UNTOLD = {
     "STREAMS_GROUP_HEARTBEAT.standby_tasks.subtopology_id": "this group has no standby tasks",
     "STREAMS_GROUP_HEARTBEAT.warmup_tasks.subtopology_id": "there are no warm-up tasks yet",
     "STREAMS_GROUP_HEARTBEAT.partitions_by_user_endpoint.standby_partitions.topic": "this group has no standby tasks",
-    "STREAMS_GROUP_DESCRIBE.groups.members.instance_id": "streams groups have no static members yet",
     "STREAMS_GROUP_DESCRIBE.groups.members.assignment.standby_tasks.subtopology_id": "this group has none",
     "STREAMS_GROUP_DESCRIBE.groups.members.assignment.warmup_tasks.subtopology_id": "there are none yet",
     "STREAMS_GROUP_DESCRIBE.groups.members.target_assignment.standby_tasks.subtopology_id": "this group has none",
     "STREAMS_GROUP_DESCRIBE.groups.members.target_assignment.warmup_tasks.subtopology_id": "there are none yet",
-    "STREAMS_GROUP_DESCRIBE.groups.members.task_offsets.subtopology_id": "members may not send them yet",
-    "STREAMS_GROUP_DESCRIBE.groups.members.task_end_offsets.subtopology_id": "the same",
 }
 
 

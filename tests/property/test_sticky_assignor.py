@@ -14,7 +14,9 @@ subtopologies = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=
 processes = st.lists(st.integers(1, 4), min_size=1, max_size=6)  # members of each
 replicas = st.integers(0, 2)
 partitions = st.dictionaries(st.sampled_from("01239"), st.frozensets(st.integers(0, 14), max_size=6), max_size=4)
-histories = st.lists(st.builds(TasksTuple, partitions, partitions), max_size=24)  # also such as never were
+offsets = st.dictionaries(st.tuples(st.sampled_from("0129"), st.integers(0, 14)), st.integers(-2, 9), max_size=6)
+# what members have, and how much state they reported: also such as never was
+histories = st.lists(st.tuples(st.builds(TasksTuple, partitions, partitions), offsets), max_size=24)
 
 
 def members_of(sizes: list[int]) -> dict[str, Previous]:
@@ -41,7 +43,7 @@ def actives(assigned: dict[str, TasksTuple]) -> dict[str, list[tuple[str, int]]]
 @given(subtopologies, processes, histories, replicas)
 def test_every_task_is_active_once_and_copied_where_it_is_not(found, sizes, history, copies):
     members = members_of(sizes)
-    before = {m: Previous(p.process_id, h) for (m, p), h in zip(members.items(), history, strict=False)}
+    before = {m: Previous(p.process_id, *h) for (m, p), h in zip(members.items(), history, strict=False)}
     members.update(before)
     assigned = assign(members, found, copies)
     assert assigned.keys() == members.keys()
@@ -67,7 +69,7 @@ def test_first_assignment_is_even_over_the_members(found, sizes):
 @given(subtopologies, st.integers(1, 8), histories)
 def test_members_of_their_own_process_are_even_whatever_they_had(found, size, history):
     members = members_of([1] * size)
-    members.update({m: Previous(p.process_id, h) for (m, p), h in zip(list(members.items()), history, strict=False)})
+    members.update({m: Previous(p.process_id, *h) for (m, p), h in zip(list(members.items()), history, strict=False)})
     assert spread([len(tasks) for tasks in actives(assign(members, found)).values()]) <= 1
 
 
@@ -117,7 +119,7 @@ def test_task_whose_owner_goes_falls_to_a_copy_that_has_room(found, size, data):
 @given(subtopologies, processes, histories, replicas)
 def test_same_question_has_the_same_answer_in_any_order(found, sizes, history, copies):
     members = members_of(sizes)
-    members.update({m: Previous(p.process_id, h) for (m, p), h in zip(list(members.items()), history, strict=False)})
+    members.update({m: Previous(p.process_id, *h) for (m, p), h in zip(list(members.items()), history, strict=False)})
     backwards = dict(reversed(members.items()))
     assert assign(members, found, copies) == assign(backwards, list(reversed(found)), copies)
 

@@ -1,4 +1,4 @@
-"""A streams group under random joins, leaves, heartbeats, silence, late commits and restarts, checked in every step.
+"""A streams group under random joins, leaves, take-overs, heartbeats, silence, late commits and restarts, checked.
 
 No task is active twice at one time, nor has one process two copies of it; the order of the epochs holds; a commit of
 a current owner is accepted; one that is accepted though the task is not the member's comes from a member at its own
@@ -44,6 +44,24 @@ class StreamsGroups(RuleBasedStateMachine):
         assert member.join().error_code == 0
         return member
 
+    @rule(target=members, instance=st.sampled_from("012"))
+    def join_or_take_over(self, instance: str) -> Member:
+        """A static member, in place of the one before it if that has left for a while.
+
+        It has the process of the one before: who brings the tasks of one process to another one may meet copies there,
+        in Kafka too.
+        """
+        self.made += 1
+        member = self.world.member(f"m{self.made}", f"p{instance}", shape=SHAPE, instance=instance)
+        self.join_as_it_may(member)
+        return member
+
+    @rule(member=members)
+    def leave_for_a_while(self, member: Member) -> None:
+        if member.instance is not None:
+            code = member.go_for_a_while().error_code
+            assert code in (0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+
     @rule(member=members)
     def say_what_it_has(self, member: Member) -> None:
         self.seen(member, member.ack().error_code)
@@ -60,11 +78,11 @@ class StreamsGroups(RuleBasedStateMachine):
 
     @rule(member=members)
     def join_again(self, member: Member) -> None:
-        assert member.join().error_code == 0
+        self.join_as_it_may(member)
 
     @rule(member=consumes(members))
     def leave(self, member: Member) -> None:
-        assert member.leave().error_code in (0, ErrorCode.UNKNOWN_MEMBER_ID)
+        assert member.leave().error_code in (0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 
     @rule(seconds=st.sampled_from((1, 20, 44)))
     def let_time_pass(self, seconds: int) -> None:
@@ -95,11 +113,19 @@ class StreamsGroups(RuleBasedStateMachine):
             assert code == 0, "at the member's own epoch the task is not looked at"
 
     def seen(self, member: Member, code: int) -> None:
-        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID):
             member.active, member.standby, member.epoch = {}, {}, 0
-            assert member.join().error_code == 0
+            self.join_as_it_may(member)
         else:
             assert code == 0
+
+    def join_as_it_may(self, member: Member) -> None:
+        """Join, without the instance id if another member has it, or the member itself: it is not away."""
+        code = member.join().error_code
+        if code == ErrorCode.UNRELEASED_INSTANCE_ID:
+            member.instance = None
+            code = member.join().error_code
+        assert code == 0
 
     @invariant()
     def no_task_is_had_twice(self) -> None:

@@ -129,6 +129,8 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             group.consumer.session.timeout.ms group.streams.assignment.interval.ms
             group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
             group.streams.num.standby.replicas group.streams.session.timeout.ms
+            group.streams.acceptable.recovery.lag group.streams.rack.aware.assignment.tags
+            group.streams.task.offset.interval.ms
             group.share.assignment.interval.ms group.share.delivery.count.limit group.share.heartbeat.interval.ms
             group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
         """,
@@ -200,8 +202,12 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             group.share.max.record.lock.duration.ms group.share.min.delivery.count.limit
             group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
         """,
-        "test_standby_replicas_of_a_group_are_bounded": """
-            group.streams.max.standby.replicas
+        "test_broker_does_not_start_with_an_assignor_that_is_a_java_class": """
+            group.streams.assignors
+        """,
+        "test_numbers_of_a_streams_group_are_bounded": """
+            group.streams.max.standby.replicas group.streams.max.warmup.replicas
+            group.streams.min.task.offset.interval.ms
         """,
         "test_topic_key_reaches_its_log": """
             delete.retention.ms index.interval.bytes max.message.bytes min.cleanable.dirty.ratio
@@ -278,8 +284,8 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
         """,
     },
-    "tests/unit/coordinator/groups/streams/test_streams_heartbeat.py": {
-        "test_group_that_is_full_takes_no_more_not_even_its_own_members_again": """
+    "tests/unit/coordinator/groups/streams/test_streams_static.py": {
+        "test_full_group_takes_its_own_members_again_and_who_comes_for_a_known_instance": """
             group.streams.max.size
         """,
     },

@@ -11,7 +11,7 @@ from txn_kit import state_of
 
 from broker.cluster.directory import log_config
 from broker.config.config_defs import UNITS
-from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
+from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig, ConfigError
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.cluster import DescribeTopicPartitionsRequest, DescribeTopicPartitionsRequestTopicRequest
 from protocol.messages.configs import (
@@ -132,10 +132,20 @@ def test_deliveries_locks_and_records_in_flight_of_a_share_group_are_bounded(wha
     assert [alter_group(client, f"share.{what}", value) for value in values] == [40, 0, 0, 40]
 
 
-@pytest.mark.parametrize(("most", "code"), [("3", 0), ("2", 40)])
-def test_standby_replicas_of_a_group_are_bounded(most, code):
-    client = Client(World(group_streams_max_standby_replicas=most))
-    assert alter_group(client, "streams.num.standby.replicas", 3) == code
+@pytest.mark.parametrize(
+    ("bound", "text", "key", "value", "code"),
+    [
+        ("group_streams_max_standby_replicas", "3", "streams.num.standby.replicas", 3, 0),
+        ("group_streams_max_standby_replicas", "2", "streams.num.standby.replicas", 3, 40),
+        ("group_streams_max_warmup_replicas", "3", "streams.num.warmup.replicas", 3, 0),
+        ("group_streams_max_warmup_replicas", "2", "streams.num.warmup.replicas", 3, 40),
+        ("group_streams_min_task_offset_interval_ms", "3", "streams.task.offset.interval.ms", 3, 0),
+        ("group_streams_min_task_offset_interval_ms", "4", "streams.task.offset.interval.ms", 3, 40),
+    ],
+)
+def test_numbers_of_a_streams_group_are_bounded(bound, text, key, value, code):
+    client = Client(World(**{bound: text}))
+    assert alter_group(client, key, value) == code
 
 
 def test_assignor_that_is_not_listed_is_not_used():
@@ -255,16 +265,33 @@ def test_broker_answers_under_the_node_id_that_was_set():
     assert world.broker.metadata.topics["__consumer_offsets"].partitions[0].replicas == [42]
 
 
-@pytest.mark.parametrize("group_key", [key for key, row in GROUP_KEYS.items() if row[4] in BROKER_KEYS])
+WITHOUT_EFFECT_OR_A_LIST = ("offload.enable", "num.warmup.replicas", "assignor.name")
+GROUP_VALUES = {
+    "streams.num.standby.replicas": ("2", 2),
+    "streams.rack.aware.assignment.tags": ("zone, cluster", ("zone", "cluster")),
+    "streams.task.offset.interval.ms": ("15500", 15_500),
+    "share.delivery.count.limit": ("7", 7),
+}
+
+
+@pytest.mark.parametrize(
+    "group_key",
+    [key for key, row in GROUP_KEYS.items() if row[4] in BROKER_KEYS and not key.endswith(WITHOUT_EFFECT_OR_A_LIST)],
+)
 def test_broker_key_is_the_default_of_its_group_key(group_key):
-    value = {"streams.num.standby.replicas": 2, "share.delivery.count.limit": 7}.get(
-        group_key, 47_000 if "session" in group_key else 5500
-    )
-    world = World(**{GROUP_KEYS[group_key][4].replace(".", "_"): str(value)})
+    text, value = GROUP_VALUES.get(group_key, ("47000", 47_000) if "session" in group_key else ("5500", 5500))
+    world = World(**{GROUP_KEYS[group_key][4].replace(".", "_"): text})
     make_topic(Client(world))
     shard = world.broker.groups.of("g")
     shard.require()
     assert shard.machine.group_value("g", group_key) == value
+
+
+def test_broker_does_not_start_with_an_assignor_that_is_a_java_class():
+    assert BrokerConfig.load({}).group_streams_assignors == ("sticky",)
+    for names in ("org.example.Tasks", "sticky,org.example.Tasks", ""):
+        with pytest.raises(ConfigError, match="sticky is the only one here"):
+            BrokerConfig.load({"group.streams.assignors": names})
 
 
 def join(client: Client, session_timeout_ms: int = 10_000) -> list[int]:

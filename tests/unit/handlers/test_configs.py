@@ -311,7 +311,7 @@ def test_group_configs_are_told_with_their_sources(broker):
         [("consumer.session.timeout.ms", "50000", 8), ("group.consumer.session.timeout.ms", "45000", 5)],
     )
     assert broker.metadata.group_value("g", "consumer.session.timeout.ms") == 50000
-    assert len(describe(broker, GROUP, "other").configs) == 19
+    assert len(describe(broker, GROUP, "other").configs) == 21
 
 
 @pytest.fixture

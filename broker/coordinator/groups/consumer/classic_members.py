@@ -23,7 +23,7 @@ from broker.coordinator.groups.consumer.embedded_protocol import (
     write_assignment,
 )
 from broker.coordinator.groups.consumer.group import ConsumerGroup
-from broker.coordinator.groups.consumer.heartbeat import Step
+from broker.coordinator.groups.consumer.heartbeat import Step, check_size
 from broker.coordinator.groups.consumer.leave import fence, find_member
 from broker.coordinator.groups.consumer.member import (
     UNRELEASED_PARTITIONS,
@@ -68,7 +68,7 @@ def join(
     protocols = protocols_of(request.protocols)
     is_unknown, instance_id = not request.member_id, request.group_instance_id
     member_id = request.member_id or new_id
-    _check_join(machine, group, member_id, request.protocol_type, protocols)
+    _check_join(machine, group, member_id, instance_id, request.protocol_type, protocols)
     if is_unknown and instance_id is None and ctx.api_version >= MEMBER_ID_REQUIRED_SINCE:
         return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
     known = None if instance_id is None or is_unknown else find_member(group, member_id, instance_id)
@@ -135,12 +135,16 @@ def _merge(
 
 
 def _check_join(
-    machine: Machine, group: ConsumerGroup, member_id: str, protocol_type: str, protocols: Protocols
+    machine: Machine,
+    group: ConsumerGroup,
+    member_id: str,
+    instance_id: str | None,
+    protocol_type: str,
+    protocols: Protocols,
 ) -> None:
     if machine.config.group_consumer_migration_policy == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "migration between the group protocols is disabled")
-    if member_id not in group.members and len(group.members) >= machine.config.group_consumer_max_size:
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group has its maximum of members")
+    check_size(machine, group, member_id, instance_id)
     known: dict[str, int] = {}
     for member in group.members.values():
         if member.member_metadata.classic is not None:

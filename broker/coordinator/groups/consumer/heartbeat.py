@@ -1,7 +1,8 @@
 """ConsumerGroupHeartbeat: the steps from the request to records and response, in Kafka's order.
 
     1  find or create the group, then the member; refuse member epochs that do not fit
-    2  take over the member's new metadata; increase the group epoch if the subscribed topics changed
+    2  take over the member's new metadata; increase the group epoch if the subscribed topics changed, or the assignor
+       that most members ask for
     3  compute a new target assignment if the group epoch is ahead of the assignment epoch
     4  move the member one step towards its target assignment
     5  respond, with the assignment if the member may not know it
@@ -63,11 +64,7 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
     group_id, epoch = request.group_id, request.member_epoch
     group = _group(machine, group_id, epoch, out)
     member_id = request.member_id or urlsafe_b64encode(ctx.rng.uuid_bytes()).decode().rstrip("=")
-    if member_id not in group.members and len(group.members) >= machine.config.group_consumer_max_size:
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"the group has its maximum of {machine.config.group_consumer_max_size} members",
-        )
+    check_size(machine, group, member_id, request.instance_id)
     owned = None
     if request.topic_partitions is not None:
         owned = {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
@@ -92,6 +89,16 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
     if epoch == JOINING_EPOCH or is_full or step.current.assigned != step.before.assigned:
         response.assignment = _assignment(step.current)
     return response
+
+
+def check_size(machine: Machine, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
+    """Refuse one member too many; a member, and who comes for a known instance id, has its place already."""
+    most = machine.config.group_consumer_max_size
+    if len(group.members) >= most and member_id not in group.members and instance_id not in group.static_members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {most} members.",
+        )
 
 
 def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> ConsumerGroup:
@@ -133,7 +140,7 @@ def _assignment(current: CurrentAssignment) -> ConsumerGroupHeartbeatResponseAss
 class Step(HeartbeatStep):
     """One request's way through a consumer group, step by step."""
 
-    __slots__ = ("draft", "group", "machine", "replaced_id", "seen", "subscription_changed")
+    __slots__ = ("assignor_name", "draft", "group", "machine", "replaced_id", "seen", "subscription_changed")
 
     def __init__(self, machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
         self.machine = machine
@@ -212,7 +219,10 @@ class Step(HeartbeatStep):
             Draft(group, self.member.member_id, member_metadata, self.replaced_id) if is_other else Draft(group)
         )
         self.subscription_changed = bump or regex_change != regex.NO_CHANGE
-        bump = bump or regex_change == regex.UPDATED_AND_RESOLVED
+        default = self.machine.config.group_consumer_assignors[0]
+        self.assignor_name = group.preferred_assignor(default, old, member_metadata)
+        is_assigned_otherwise = self.assignor_name != group.preferred_assignor(default)
+        bump = bump or regex_change == regex.UPDATED_AND_RESOLVED or is_assigned_otherwise
         self._refresh_expressions()
         seen = group.metadata_seen
         if bump or seen is None or seen[0] is not metadata or seen[1] != metadata.version:
@@ -242,11 +252,7 @@ class Step(HeartbeatStep):
         interval_ms = self.machine.group_value(group.group_id, "consumer.assignment.interval.ms")
         if not is_due(group, self.group_epoch, interval_ms, out.now_ms):
             return
-        default = self.machine.config.group_consumer_assignors[0]
-        before = group.members.get(self.replaced_id or self.member.member_id)
-        name = group.preferred_assignor(
-            default, before.member_metadata if before is not None else None, self.member_metadata
-        )
+        name = self.assignor_name
         if draft.member_id is None:
             draft = Draft(group, self.member.member_id, self.member_metadata, self.replaced_id)
         spec = draft.spec(self.machine.metadata)

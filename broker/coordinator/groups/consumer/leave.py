@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
+from broker.coordinator.groups.common.target import NEVER_COMPUTED_MS
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import (
     NOTHING,
@@ -21,6 +22,7 @@ from broker.coordinator.groups.consumer.records import (
     group_record,
     member_tombstones,
     regex_tombstone,
+    target_epoch_record,
 )
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatResponse
@@ -70,7 +72,10 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
 
 
 def fence(machine: Machine, group: ConsumerGroup, members: Sequence[ConsumerMember], out: Outcome) -> None:
-    """Remove members and increase the group epoch; or downgrade the group if only classic members are left."""
+    """Remove members and increase the group epoch; or downgrade the group if only classic members are left.
+
+    With the last member goes the wait for the next target: its epoch increases too.
+    """
     if group.classic_members and must_downgrade(machine, group, members):
         downgrade(machine, group, members, None, out)
         return
@@ -88,3 +93,5 @@ def fence(machine: Machine, group: ConsumerGroup, members: Sequence[ConsumerMemb
     assert gone <= group.members.keys()
     hash_ = metadata_hash(group.topic_names(left), machine.metadata)
     out.records.append(group_record(group.group_id, group.group_epoch + 1, hash_))
+    if len(gone) == len(group.members):
+        out.records.append(target_epoch_record(group.group_id, group.group_epoch + 1, NEVER_COMPUTED_MS))

@@ -113,19 +113,6 @@ def target_records(group_id: str, changes: Changes, epoch: int, now_ms: int) -> 
     return records
 
 
-def for_present_members(group: ConsumerGroup, pending: PendingTarget, changes: Changes) -> Changes:
-    """The changes for members that are still there; a static member's replacement gets those of the replaced one."""
-    present: Changes = {}
-    for member_id, assignment in changes.items():
-        if member_id in group.members:
-            present[member_id] = assignment
-        else:
-            successor = group.static_members.get(pending.instance_ids.get(member_id, ""))
-            if successor is not None and successor not in pending.members:
-                present[successor] = assignment
-    return present
-
-
 def _less(counts: dict[Subscription, int], subscription: Subscription) -> None:
     if counts[subscription] == 1:
         del counts[subscription]

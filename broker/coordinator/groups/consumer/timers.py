@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
-from broker.coordinator.groups.common.target import advance
+from broker.coordinator.groups.common.target import advance, for_present_members
 from broker.coordinator.groups.consumer import regex, target
 from broker.coordinator.groups.consumer.leave import fence
 from broker.coordinator.groups.consumer.member import UNREVOKED_PARTITIONS
@@ -76,5 +76,5 @@ def _assign(group: ConsumerGroup, out: Outcome) -> None:
     done = advance(group, out)
     if done is not None:
         pending, computed = done
-        changes = target.for_present_members(group, pending, computed)
+        changes = for_present_members(group, pending, computed)
         out.records += target.target_records(group.group_id, changes, pending.epoch, out.now_ms)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.streams.member import StreamsMember, TasksTuple
+from broker.coordinator.groups.streams.member import NONE_REPORTED, OffsetByTask, StreamsMember, TaskOffsets, TasksTuple
 from broker.coordinator.groups.streams.records import task_ids
 from protocol.messages.streams_group import (
     StreamsGroupDescribeResponseAssignment,
@@ -15,6 +15,7 @@ from protocol.messages.streams_group import (
     StreamsGroupDescribeResponseMember,
     StreamsGroupDescribeResponseSubtopology,
     StreamsGroupDescribeResponseTaskIds,
+    StreamsGroupDescribeResponseTaskOffset,
     StreamsGroupDescribeResponseTopicInfo,
     StreamsGroupDescribeResponseTopology,
 )
@@ -29,21 +30,34 @@ if TYPE_CHECKING:
     )
 
 
-def described_group(group: StreamsGroup) -> StreamsGroupDescribeResponseDescribedGroup:
-    """State, epochs, topology and members."""
+NOT_ASKED: Final = 0  # states of the topology description; 2 and 3 need a plugin
+NOT_STORED: Final = 1
+
+
+def described_group(
+    group: StreamsGroup, assignor_name: str, *, with_description: bool
+) -> StreamsGroupDescribeResponseDescribedGroup:
+    """State, epochs, topology, members, the assignor of the next assignment, and that no description is stored."""
     return StreamsGroupDescribeResponseDescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group),
+        topology_description_status=NOT_STORED if with_description else NOT_ASKED,
+        assignor_name=assignor_name,
         members=[
-            _member(member, group.target.get(member.member_id, TasksTuple())) for member in group.members.values()
+            _member(
+                member,
+                group.target.get(member.member_id, TasksTuple()),
+                group.task_offsets.get(member.member_id, NONE_REPORTED),
+            )
+            for member in group.members.values()
         ],
     )
 
 
-def _member(member: StreamsMember, target: TasksTuple) -> StreamsGroupDescribeResponseMember:
+def _member(member: StreamsMember, target: TasksTuple, reported: TaskOffsets) -> StreamsGroupDescribeResponseMember:
     member_metadata, current = member.member_metadata, member.current
     endpoint = member_metadata.user_endpoint
     return StreamsGroupDescribeResponseMember(
@@ -59,9 +73,18 @@ def _member(member: StreamsMember, target: TasksTuple) -> StreamsGroupDescribeRe
         if endpoint is None
         else StreamsGroupDescribeResponseEndpoint(host=endpoint.host, port=endpoint.port),
         client_tags=[StreamsGroupDescribeResponseKeyValue(key=k, value=v) for k, v in member_metadata.client_tags],
+        task_offsets=_offsets(reported.offsets),
+        task_end_offsets=_offsets(reported.end_offsets),
         assignment=_tasks(current.assigned),
         target_assignment=_tasks(target),
     )
+
+
+def _offsets(offsets: OffsetByTask) -> list[StreamsGroupDescribeResponseTaskOffset]:
+    return [
+        StreamsGroupDescribeResponseTaskOffset(subtopology_id=subtopology_id, partition=partition, offset=offset)
+        for (subtopology_id, partition), offset in sorted(offsets.items())
+    ]
 
 
 def _tasks(tasks: TasksTuple | TasksTupleWithEpochs) -> StreamsGroupDescribeResponseAssignment:

@@ -22,16 +22,28 @@ def partitions_by_endpoint(
     configured: ConfiguredTopology,
     metadata: ClusterMetadata,
 ) -> list[EndpointToPartitions]:
-    """The source partitions of each member's active and standby tasks; members without an endpoint are left out."""
+    """The source partitions of each member's active tasks, and of its standby and warm-up tasks.
+
+    Members without an endpoint are left out, as are topics of which a member has no partition.
+    """
     return [
         EndpointToPartitions(
             user_endpoint=StreamsGroupHeartbeatResponseEndpoint(host=endpoint.host, port=endpoint.port),
             active_partitions=_topic_partitions(held.active, configured, metadata),
-            standby_partitions=_topic_partitions(held.standby, configured, metadata),
+            standby_partitions=_topic_partitions(_copies(held), configured, metadata),
         )
         for endpoint, held in members
         if endpoint is not None
     ]
+
+
+def _copies(held: TasksTupleWithEpochs) -> Mapping[str, Collection[int]]:
+    if not held.warmup:
+        return held.standby
+    return {
+        subtopology_id: {*held.standby.get(subtopology_id, ()), *held.warmup.get(subtopology_id, ())}
+        for subtopology_id in {*held.standby, *held.warmup}
+    }
 
 
 def _topic_partitions(
@@ -44,5 +56,6 @@ def _topic_partitions(
             topic = metadata.topics.get(name)
             if topic is not None:
                 partitions = [p for p in sorted(tasks[subtopology_id]) if p < len(topic.partitions)]
-                found.append(StreamsGroupHeartbeatResponseTopicPartition(topic=name, partitions=partitions))
+                if partitions:
+                    found.append(StreamsGroupHeartbeatResponseTopicPartition(topic=name, partitions=partitions))
     return found

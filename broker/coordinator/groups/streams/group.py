@@ -1,8 +1,8 @@
 """A streams group (KIP-1071): its topology, which processes have which tasks, and the replay of its records.
 
 Epochs, states and what is logged: common/group.py, with tasks in place of partitions. A member that has revoked tasks
-and has to revoke more moves one epoch further each time. Kafka does not log who asked for a shutdown and the epoch of
-the endpoints either; a client that sees the latter back at 0 is sent the endpoints again.
+and has to revoke more moves one epoch further each time. Kafka does not log who asked for a shutdown, task offsets and
+the epoch of the endpoints either; a client that sees the latter back at 0 is sent the endpoints again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from broker.coordinator.groups.streams.member import (
     CurrentAssignment,
     MemberMetadata,
     StreamsMember,
+    TaskOffsets,
+    TasksBySubtopology,
     TasksTuple,
     TasksTupleWithEpochs,
+    each_task,
 )
 from broker.coordinator.groups.streams.records import (
     current_assignment_of,
@@ -40,13 +43,16 @@ class StreamsGroup(ModernGroup):
     __slots__ = (
         "active",
         "configured",
-        "copies",
         "endpoint_epoch",
         "last_assignment_configs",
         "shutdown_member_id",
         "sources",
+        "standbys",
+        "static_members",
+        "task_offsets",
         "topology",
         "validated_topology_epoch",
+        "warmups",
     )
 
     VOLATILE: ClassVar[Mapping[str, str]] = {
@@ -54,6 +60,7 @@ class StreamsGroup(ModernGroup):
         "configured": "how the topology fits the topics; computed again from both",
         "endpoint_epoch": "counts from 0 after a restart, in Kafka too",
         "shutdown_member_id": "forgotten at a restart, in Kafka too",
+        "task_offsets": "the same; members report them again",
     }
 
     group_type = "streams"
@@ -75,12 +82,15 @@ class StreamsGroup(ModernGroup):
         self.topology: StreamsGroupTopologyValue | None = None
         # derived from topology and members
         self.sources: Mapping[str, str] = {}  # topic -> the subtopology that reads it
+        self.static_members: dict[str, str] = {}  # instance id -> member id
         self.active: dict[tuple[str, int], str] = {}  # task -> the process that has it as active
-        self.copies: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby or warm-up
+        self.standbys: dict[tuple[str, int], set[str]] = {}  # task -> processes that have it as standby
+        self.warmups: dict[tuple[str, int], set[str]] = {}  # the same for warm-up
         # volatile
         self.configured: ConfiguredTopology | None = None
         self.endpoint_epoch = 0
         self.shutdown_member_id: str | None = None
+        self.task_offsets: dict[str, TaskOffsets] = {}  # by member id
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -102,13 +112,22 @@ class StreamsGroup(ModernGroup):
         """Whether a topic's offsets are in use."""
         return bool(self.members) and topic in self.sources
 
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        """The member that has an instance id."""
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return self.members[member_id] if member_id is not None else None
+
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         """The process that has a task as active, or has not confirmed that it gave it back."""
         return self.active.get((subtopology_id, partition))
 
-    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        """Whether a process has a task as standby or warm-up."""
-        return process_id in self.copies.get((subtopology_id, partition), ())
+    def has_standby(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has a task as standby."""
+        return process_id in self.standbys.get((subtopology_id, partition), ())
+
+    def has_warmup(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has a task as warm-up."""
+        return process_id in self.warmups.get((subtopology_id, partition), ())
 
     def assignment_epochs(self, current: CurrentAssignment, partitions: CommittedPartitions) -> Iterator[int]:
         """The assignment epoch of each committed partition; NOT_ASSIGNED for one that is not the member's.
@@ -141,13 +160,24 @@ class StreamsGroup(ModernGroup):
 
     def _replay_removed(self, member: StreamsMember) -> None:
         self._replay_disown(member)
+        self._replay_release(member)
+        self.task_offsets.pop(member.member_id, None)
         if not self.members:
             self.shutdown_member_id = None
 
     def _replay_metadata(self, member: StreamsMember, member_metadata: MemberMetadata) -> None:
         self._replay_disown(member)
+        self._replay_release(member)
         member.member_metadata = member_metadata
+        if member_metadata.instance_id is not None:
+            self.static_members[member_metadata.instance_id] = member.member_id
         self._replay_own(member)
+
+    def _replay_release(self, member: StreamsMember) -> None:
+        """The member no longer has its instance id, unless another one has it already."""
+        instance_id = member.member_metadata.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
 
     def _replay_assignment(self, member: StreamsMember, current: CurrentAssignment) -> None:
         self._replay_disown(member)
@@ -159,8 +189,9 @@ class StreamsGroup(ModernGroup):
         for tasks in (member.current.assigned, member.current.pending):
             for subtopology_id, epochs in tasks.active.items():
                 self.active.update(((subtopology_id, p), process_id) for p in epochs)
-            for task in _copies(tasks):
-                self.copies.setdefault(task, set()).add(process_id)
+            for copies, held in self._copies(tasks):
+                for task in each_task(held):
+                    copies.setdefault(task, set()).add(process_id)
 
     def _replay_disown(self, member: StreamsMember) -> None:
         process_id = member.member_metadata.process_id
@@ -169,12 +200,18 @@ class StreamsGroup(ModernGroup):
                 for p in epochs:
                     if self.active.get((subtopology_id, p)) == process_id:
                         del self.active[subtopology_id, p]
-            for task in _copies(tasks):
-                processes = self.copies.get(task)
-                if processes is not None:
-                    processes.discard(process_id)
-                    if not processes:
-                        del self.copies[task]
+            for copies, held in self._copies(tasks):
+                for task in each_task(held):
+                    processes = copies.get(task)
+                    if processes is not None:
+                        processes.discard(process_id)
+                        if not processes:
+                            del copies[task]
+
+    def _copies(
+        self, tasks: TasksTupleWithEpochs
+    ) -> tuple[tuple[dict[tuple[str, int], set[str]], TasksBySubtopology], ...]:
+        return (self.standbys, tasks.standby), (self.warmups, tasks.warmup)
 
     REPLAYS: ClassVar[Mapping[int, Callable[[Any, Any, Any], None]]] = {
         17: replay_group,
@@ -184,12 +221,3 @@ class StreamsGroup(ModernGroup):
         22: ModernGroup.replay_current,
         23: replay_topology,
     }
-
-
-def _copies(tasks: TasksTupleWithEpochs) -> list[tuple[str, int]]:
-    return [
-        (subtopology_id, p)
-        for part in (tasks.standby, tasks.warmup)
-        for subtopology_id, partitions in part.items()
-        for p in partitions
-    ]

@@ -2,7 +2,7 @@
 
     1  find or create the group, then the member; refuse member epochs that do not fit
     2  take over the member's new metadata; store the first topology, compare later ones with it
-    3  check whether the topology fits the topics, again each time these changed
+    3  check whether the topology fits the topics, again each time these changed; take over the offsets of tasks
     4  increase the group epoch if the member, the topics, this check or the assignor's settings changed
     5  compute a new target assignment if the group epoch is ahead of the assignment epoch and nothing delays it
     6  move the member one step towards its target assignment
@@ -15,22 +15,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.classic.group import ClassicGroup
-from broker.coordinator.groups.classic.records import group_tombstone
 from broker.coordinator.groups.common.heartbeat import HeartbeatStep
 from broker.coordinator.groups.common.member import JOINING_EPOCH, check_other_epoch
 from broker.coordinator.groups.common.metadata_hash import metadata_hash
 from broker.coordinator.groups.common.target import is_too_early
 from broker.coordinator.groups.streams import topology as topologies
 from broker.coordinator.groups.streams.endpoints import partitions_by_endpoint
-from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.member import (
+    NONE_REPORTED,
     UNKNOWN,
     UNREVOKED_TASKS,
-    CurrentAssignment,
-    Endpoint,
     MemberMetadata,
-    StreamsMember,
     TasksTuple,
 )
 from broker.coordinator.groups.streams.reconcile import reconcile
@@ -38,11 +33,24 @@ from broker.coordinator.groups.streams.records import (
     current_record,
     group_record,
     member_record,
-    partitions_of,
     task_ids,
     topology_record,
 )
-from broker.coordinator.groups.streams.target import STANDBY_REPLICAS, compute_target
+from broker.coordinator.groups.streams.sender import (
+    find_group,
+    joining_member,
+    known_member,
+    merged,
+    owned_tasks,
+    owns_only_assigned,
+)
+from broker.coordinator.groups.streams.target import (
+    RACK_TAGS,
+    assignment_configs,
+    compute_target,
+    previous,
+    previous_of,
+)
 from broker.coordinator.groups.streams.topology import InternalTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group import (
@@ -54,11 +62,13 @@ from protocol.messages.streams_group import (
 if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.coordinator.groups.common.outcome import Outcome
+    from broker.coordinator.groups.streams.group import StreamsGroup
     from broker.coordinator.groups.streams.machine import Machine
     from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
     from protocol.messages.streams_group_records import StreamsGroupTopologyValue
 
 NO_VALID_TOPOLOGY: Final = -1
+TELLS_OF_TAGS_SINCE: Final = 1  # older clients know no such status
 
 
 def heartbeat(
@@ -73,88 +83,48 @@ def heartbeat(
     `request` has passed the checks that need no group; `topology` is its topology in the form it would be stored in.
 
     Shape:   member, topology, group epoch, target and current assignment records, each only if it changed.
-    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, INVALID_REQUEST,
-             STREAMS_INVALID_TOPOLOGY.
+    Errors:  GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
+             GROUP_MAX_SIZE_REACHED, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY.
     """
-    group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
-    group = _group(machine, group_id, epoch, out)
+    group = find_group(machine, request, out)
     if topology is not None and len({s.subtopology_id for s in topology.subtopologies}) < len(topology.subtopologies):
         raise KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, "Two subtopologies have the same id.")
     if topology is not None and topology.epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The topology epoch is negative.")
-    owned, named = None, set()
-    if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-        lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-        owned = TasksTuple(*map(partitions_of, lists))
-        named = {task.subtopology_id for tasks in lists for task in tasks}
+    owned, named = owned_tasks(request)
     step = Step(machine, group, out)
-    step.find_member(member_id, epoch, owned)
-    step.update_member(_merge(step.member_metadata, ctx, request), topology)
+    step.find_member(request, owned)
+    step.update_member(merged(step.member_metadata, ctx, request), topology, is_static=request.instance_id is not None)
     step.configure()
     if owned is not None:
         step.check_tasks(owned, named)
+    step.take_offsets(request)
     step.move_epoch()
     step.assign()
     step.reconcile(owned)
-    step.keep_configured_topology()
-    out.set_timer(step.member.session_timer, machine.group_value(group_id, "streams.session.timeout.ms"))
+    step.keep_what_is_not_logged()
+    out.set_timer(step.member.session_timer, machine.group_value(group.group_id, "streams.session.timeout.ms"))
     if request.shutdown_application and group.shutdown_member_id is None:
-        group.shutdown_member_id = member_id
-    return step.answer(request), step.configured.missing
-
-
-def _group(machine: Machine, group_id: str, epoch: int, out: Outcome) -> StreamsGroup:
-    """The group; a joining member may create it, also in place of an empty classic group.
-
-    Errors:  GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED.
-    """
-    found = machine.groups.get(group_id)
-    if epoch != JOINING_EPOCH:
-        if isinstance(found, StreamsGroup):
-            return found
-        raise not_a_streams_group(group_id, found)
-    if isinstance(found, StreamsGroup):
-        most = machine.config.group_streams_max_size
-        if len(found.members) >= most:  # also refuses a member that joins again, as Kafka
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has its maximum of {most} members")
-        return found
-    if found is None:
-        return StreamsGroup(group_id)
-    if isinstance(found, ClassicGroup) and found.is_empty:
-        for member_id in found.pending_joins:
-            out.cancel_timer(("session", group_id, member_id))
-        out.records.append(group_tombstone(group_id))
-        return StreamsGroup(group_id)
-    raise not_a_streams_group(group_id, found)
-
-
-def not_a_streams_group(group_id: str, found: object) -> KafkaError:
-    """The error for a group that is missing or of another type."""
-    if found is None:
-        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-
-
-def _merge(member_metadata: MemberMetadata, ctx: Context, request: StreamsGroupHeartbeatRequest) -> MemberMetadata:
-    """The member's metadata after this request; null fields mean no change."""
-    endpoint, tags, timeout_ms = request.user_endpoint, request.client_tags, request.rebalance_timeout_ms
-    return MemberMetadata(
-        None,  # there are no static members
-        member_metadata.rack_id if request.rack_id is None else request.rack_id,
-        ctx.client_id,
-        ctx.client_host,
-        member_metadata.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        member_metadata.topology_epoch if request.topology is None else request.topology.epoch,
-        member_metadata.process_id if request.process_id is None else request.process_id,
-        member_metadata.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
-        member_metadata.client_tags if tags is None else tuple(sorted({t.key: t.value for t in tags}.items())),
-    )
+        group.shutdown_member_id = request.member_id
+    return step.answer(request, ctx.api_version), step.configured.missing
 
 
 class Step(HeartbeatStep):
     """One request's way through a streams group, step by step."""
 
-    __slots__ = ("configs", "configured", "group", "hash", "is_changed", "machine", "status", "topology")
+    __slots__ = (
+        "configs",
+        "configured",
+        "endpoint_before",
+        "group",
+        "hash",
+        "is_changed",
+        "machine",
+        "replaced_id",
+        "status",
+        "task_offsets",
+        "topology",
+    )
 
     def __init__(self, machine: Machine, group: StreamsGroup, out: Outcome) -> None:
         self.machine = machine
@@ -163,31 +133,44 @@ class Step(HeartbeatStep):
         self.group_epoch = group.group_epoch
         self.is_changed = False  # so the group epoch has to increase
         self.hash = group.metadata_hash
+        self.replaced_id: str | None = None  # of the static member whose place the sender takes
         self.status: list[StreamsGroupHeartbeatResponseStatus] = []
 
     # -- 1
 
-    def find_member(self, member_id: str, epoch: int, owned: TasksTuple | None) -> None:
-        """Find the member that sent the request, or make it. Errors: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
-        group = self.group
-        member = group.members.get(member_id)
-        if epoch != JOINING_EPOCH:
-            if member is None:
-                raise unknown_member(group, member_id)
+    def find_member(self, request: StreamsGroupHeartbeatRequest, owned: TasksTuple | None) -> None:
+        """Find the member that sent the request, or make it.
+
+        Errors:  UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID.
+        """
+        group, member_id, instance_id, epoch = self.group, request.member_id, request.instance_id, request.member_epoch
+        if epoch == JOINING_EPOCH:
+            member, self.replaced_id = joining_member(group, member_id, instance_id, self.out)
+        else:
+            member = known_member(group, member_id, instance_id)
             if epoch != member.current.member_epoch:
                 check_other_epoch(
-                    member.current, epoch, "tasks", owns_only_assigned=_owns_only_assigned(member.current, owned)
+                    member.current, epoch, "tasks", owns_only_assigned=owns_only_assigned(member.current, owned)
                 )
-        self.use_member(member or StreamsMember(group.group_id, member_id))
+        self.use_member(member)
+        self.endpoint_before = self.member_metadata.user_endpoint
 
     # -- 2
 
-    def update_member(self, member_metadata: MemberMetadata, topology: StreamsGroupTopologyValue | None) -> None:
-        """Take over the member's metadata, and the group's first topology. Errors: INVALID_REQUEST."""
+    def update_member(
+        self, member_metadata: MemberMetadata, topology: StreamsGroupTopologyValue | None, *, is_static: bool
+    ) -> None:
+        """Take over the member's metadata, and the group's first topology. Errors: INVALID_REQUEST.
+
+        is_static   the request names an instance id: then only what the assignor looks at makes a new group epoch
+        """
         group, records = self.group, self.out.records
-        if member_metadata != self.member_metadata or self.member.member_id not in group.members:
+        is_new = self.replaced_id is None and self.member.member_id not in group.members
+        if member_metadata != self.member_metadata or is_new:
             records.append(member_record(group.group_id, self.member.member_id, member_metadata))
-            self.is_changed = True
+            self.is_changed = (
+                is_new or not is_static or member_metadata.for_assignor != self.member_metadata.for_assignor
+            )
         self.member_metadata = member_metadata
         stored = group.topology
         if stored is None:
@@ -238,6 +221,13 @@ class Step(HeartbeatStep):
                         ErrorCode.INVALID_REQUEST, f"Subtopology {subtopology_id} has {subtopology.tasks} tasks only."
                     )
 
+    def take_offsets(self, request: StreamsGroupHeartbeatRequest) -> None:
+        """Take over the offsets that the member reports. Errors: INVALID_REQUEST."""
+        known = self.group.task_offsets.get(self.member.member_id, NONE_REPORTED)
+        if request.task_offsets is not None or request.task_end_offsets is not None:
+            known = known.updated(request.task_offsets, request.task_end_offsets)
+        self.task_offsets = known
+
     # -- 4
 
     def move_epoch(self) -> None:
@@ -266,7 +256,7 @@ class Step(HeartbeatStep):
             )
             self.target = TasksTuple()
             return
-        self.target = group.target.get(self.member.member_id, TasksTuple())
+        self.target = group.target.get(self.replaced_id or self.member.member_id, TasksTuple())
         if group.assignment_epoch >= self.group_epoch:
             return
         interval_ms = self.machine.group_value(group.group_id, "streams.assignment.interval.ms")
@@ -275,12 +265,13 @@ class Step(HeartbeatStep):
             return
         targets = None
         if group.pending_target is None:
-            processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
-            processes[self.member.member_id] = self.member_metadata.process_id
+            members = previous_of(group)
+            members.pop(self.replaced_id or "", None)
+            members[self.member.member_id] = previous(self.member_metadata, self.current, self.task_offsets)
             # not for a member that the next step may refuse: a refusal drops the timer that would finish the work
             may_wait = self.current.state != UNKNOWN and self.machine.groups.get(group.group_id) is group
             targets = compute_target(
-                group, processes, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
+                group, members, self.configured, self.configs, self.group_epoch, out, may_wait=may_wait
             )
         if targets is None:
             self.add_status(topologies.ASSIGNMENT_DELAYED, "The assignment is being computed.")
@@ -296,11 +287,13 @@ class Step(HeartbeatStep):
         if self.write_current(group.group_id, after, current_record):
             self.set_rebalance_timer(is_revoking=after.state == UNREVOKED_TASKS)
 
-    def keep_configured_topology(self) -> None:
-        """Keep the checked topology for the next heartbeats; nothing can refuse this one any more.
+    def keep_what_is_not_logged(self) -> None:
+        """Keep offsets and the checked topology for the next heartbeats; nothing can refuse this one any more.
 
-        Replaying a topology record discards it again.
+        Replaying a topology record discards the latter again, and a member's tombstone its offsets.
         """
+        if self.task_offsets is not NONE_REPORTED:
+            self.group.task_offsets[self.member.member_id] = self.task_offsets
         metadata = self.machine.metadata
         self.group.configured, self.group.metadata_seen = self.configured, (metadata, metadata.version)
 
@@ -310,25 +303,31 @@ class Step(HeartbeatStep):
         """Add a problem to the response; the heartbeat still succeeds."""
         self.status.append(StreamsGroupHeartbeatResponseStatus(status_code=code, status_detail=detail))
 
-    def answer(self, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
+    def answer(self, request: StreamsGroupHeartbeatRequest, api_version: int) -> StreamsGroupHeartbeatResponse:
         """The response. The endpoints' epoch is 0 for a group that this request creates."""
         group, current = self.group, self.current
         response = StreamsGroupHeartbeatResponse(
             member_id=self.member.member_id,
             member_epoch=current.member_epoch,
             heartbeat_interval_ms=self.machine.group_value(group.group_id, "streams.heartbeat.interval.ms"),
+            task_offset_interval_ms=self.machine.group_value(group.group_id, "streams.task.offset.interval.ms"),
+            acceptable_recovery_lag=self.machine.group_value(group.group_id, "streams.acceptable.recovery.lag"),
             status=self.status,
         )
-        if request.member_epoch == JOINING_EPOCH or current.assigned != self.before.assigned:
+        tasks_changed = current.assigned != self.before.assigned
+        if request.member_epoch == JOINING_EPOCH or tasks_changed:
             kind = StreamsGroupHeartbeatResponseTaskIds
             response.active_tasks = task_ids(kind, current.assigned.active)
             response.standby_tasks = task_ids(kind, current.assigned.standby)
             response.warmup_tasks = task_ids(kind, current.assigned.warmup)
-            if self.member_metadata.user_endpoint is not None:
-                group.endpoint_epoch += 1
+        endpoint = self.member_metadata.user_endpoint
+        if endpoint != self.endpoint_before or (tasks_changed and endpoint is not None):
+            group.endpoint_epoch += 1
         if group.endpoint_epoch != request.endpoint_information_epoch:
             shown = {m.member_id: (m.member_metadata.user_endpoint, m.current.assigned) for m in group.members.values()}
-            shown[self.member.member_id] = (self.member_metadata.user_endpoint, current.assigned)
+            for member_id in {self.replaced_id or "", self.member.member_id} & shown.keys():
+                del shown[member_id]
+            shown[self.member.member_id] = endpoint, current.assigned  # the sender comes last, as in Kafka
             response.partitions_by_user_endpoint = partitions_by_endpoint(
                 shown.values(), self.configured, self.machine.metadata
             )
@@ -341,22 +340,16 @@ class Step(HeartbeatStep):
                 topologies.SHUTDOWN_APPLICATION,
                 f"Member {group.shutdown_member_id} asked for a shutdown of the whole application.",
             )
+        if api_version >= TELLS_OF_TAGS_SINCE:
+            self._tell_missing_tags()
         return response
 
-
-def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
-    """The settings of the assignor; logged with the group, so that a change is noticed."""
-    return {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
-
-
-def unknown_member(group: StreamsGroup, member_id: str) -> KafkaError:
-    """The error for an unknown member id."""
-    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
-
-
-def _owns_only_assigned(current: CurrentAssignment, owned: TasksTuple | None) -> bool:
-    return owned is not None and all(
-        subtopology_id in held and all(p in held[subtopology_id] for p in partitions)
-        for tasks, held in zip(owned, current.assigned.lists(), strict=True)
-        for subtopology_id, partitions in tasks.items()
-    )
+    def _tell_missing_tags(self) -> None:
+        has = {key for key, _ in self.member_metadata.client_tags}
+        missing = [tag for tag in self.configs.get(RACK_TAGS, "").split(",") if tag and tag not in has]
+        if missing:
+            self.add_status(
+                topologies.MISSING_CLIENT_TAGS,
+                "Missing required client tags for rack-aware standby assignment: "
+                f"[{', '.join(missing)}]. Configure them via 'client.tag.<tagKey>' in your Streams config.",
+            )

@@ -1,4 +1,4 @@
-"""One member of a streams group: two values, each the content of one record, and the tasks in them.
+"""One member of a streams group: two values, each the content of one record, the tasks in them, and task offsets.
 
     MemberMetadata     StreamsGroupMemberMetadata: process, endpoint, topology epoch, client
     CurrentAssignment  StreamsGroupCurrentMemberAssignment: epochs, state, tasks
@@ -6,15 +6,22 @@
 
 A task is a subtopology and a partition number. Each active task of a member carries the epoch at which it was assigned
 (KAFKA-19779); standby tasks commit nothing and need none. Warm-up tasks appear only in the records of other brokers:
-this one, like Kafka 4.3, makes none. A handler makes new values and their records; replay puts them into the group.
+this one, like Kafka 4.4, makes none. A handler makes new values and their records; replay puts them into the group.
+
+Task offsets say how far a member has the state of tasks: sums of changelog offsets, as it reports them. They are kept
+in memory only, and gone with the member or a restart, in Kafka too. Nothing checks whether the topology has the task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker.coordinator.groups.common.member import LEAVING_EPOCH, ModernMember
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from protocol.messages.streams_group import StreamsGroupHeartbeatRequestTaskOffset as Reported
 
 STABLE: Final = 1  # has everything its target says, at its epoch
 UNREVOKED_TASKS: Final = 2  # has to give tasks back first, and stays at its epoch until it has
@@ -28,6 +35,11 @@ NO_TASKS: Final[Mapping[str, frozenset[int]]] = {}
 NO_ACTIVE_TASKS: Final[Mapping[str, Mapping[int, int]]] = {}
 NO_EPOCHS: Final[Mapping[int, int]] = {}
 NONE_OF_IT: Final[frozenset[int]] = frozenset()
+
+
+def each_task(tasks: TasksBySubtopology) -> list[tuple[str, int]]:
+    """The tasks one by one."""
+    return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
 
 
 class TasksTuple(NamedTuple):
@@ -71,6 +83,11 @@ class MemberMetadata(NamedTuple):
     process_id: str = ""
     user_endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()  # sorted
+
+    @property
+    def for_assignor(self) -> tuple[object, ...]:
+        """What decides where tasks may go: a static member that comes back with the same does not move the group."""
+        return self.topology_epoch, self.rack_id, self.client_tags, self.process_id
 
 
 class CurrentAssignment(NamedTuple):
@@ -131,3 +148,41 @@ class StreamsMember(ModernMember):
         current: CurrentAssignment = FIRST_ASSIGNMENT,
     ) -> None:
         super().__init__(group_id, member_id, member_metadata, current)
+
+
+# -- task offsets -----------------------------------------------------------------------------------------------------
+
+OffsetByTask: TypeAlias = Mapping[tuple[str, int], int]  # (subtopology, partition) -> offset
+
+NO_OFFSETS: Final[OffsetByTask] = {}
+
+
+class TaskOffsets(NamedTuple):
+    """What a member has reported: where its copies of the changelogs are, and where the changelogs end."""
+
+    offsets: OffsetByTask = NO_OFFSETS
+    end_offsets: OffsetByTask = NO_OFFSETS
+
+    def updated(self, offsets: Sequence[Reported] | None, end_offsets: Sequence[Reported] | None) -> TaskOffsets:
+        """These, with each list that is not null in place of the one before. Errors: INVALID_REQUEST: a task twice."""
+        return TaskOffsets(
+            self.offsets if offsets is None else _by_task(offsets),
+            self.end_offsets if end_offsets is None else _by_task(end_offsets),
+        )
+
+
+NONE_REPORTED: Final = TaskOffsets()
+
+
+def _by_task(reported: Sequence[Reported]) -> OffsetByTask:
+    found: dict[tuple[str, int], int] = {}
+    for each in reported:
+        task = each.subtopology_id, each.partition
+        if task in found:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Task offsets contain a duplicate entry for subtopology {each.subtopology_id} and partition "
+                f"{each.partition}.",
+            )
+        found[task] = each.offset
+    return found

@@ -14,9 +14,15 @@
 | UNKNOWN                  | not sent, or any                     | FENCED_MEMBER_EPOCH                                |
 | UNKNOWN                  | none                                 | as STABLE below, from the target epoch             |
 
-An active task is free if no process has it as active, and the member's own process does not have it as standby or
-warm-up. A standby or warm-up task is free if the own process does not have it at all: two copies of one state would
-share a directory. A member's own pending task is not free either: it comes back one heartbeat later.
+An active task is free if no process has it as active, and no other member of the own process has it as standby or
+warm-up. A standby or warm-up task is free if no other member of the own process has it at all: two copies of one state
+would share a directory. A member's own pending task is not free either: it comes back one heartbeat later.
+
+A task that the member has in one role and is to have in another changes its role in one step:
+
+    standby or warm-up to active    nothing to revoke; it stays a copy until the active task is given
+    active to standby               the standby is given at once, while the active task is still to be revoked
+    standby to warm-up, or back     at once; nothing to revoke
 
 An active task that enters `assigned` gets the target epoch as its assignment epoch; one that stays, or moves to
 pending, keeps its own (KAFKA-19779). Consumer groups differ: see consumer/reconcile.py.
@@ -25,7 +31,7 @@ Source: KIP-1071; Kafka's CurrentAssignmentBuilder (streams).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from broker.coordinator.groups.streams.member import (
@@ -51,8 +57,11 @@ class Holders(Protocol):
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         """The process that has it as active."""
 
-    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        """Whether a process has it as standby or warm-up."""
+    def has_standby(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has it as standby."""
+
+    def has_warmup(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process has it as warm-up."""
 
 
 def reconcile(
@@ -79,29 +88,88 @@ def reconcile(
         if _still_owns(owned, current.pending):
             return current
         epoch += 1
+    return _next(current, epoch, target_epoch, target, _Free(process_id, current.assigned, holders), owned)
 
-    def is_free_for_active(subtopology_id: str, partition: int) -> bool:
-        return holders.active_process(subtopology_id, partition) is None and not holders.has_copy(
-            process_id, subtopology_id, partition
-        )
 
-    def is_free_for_copy(subtopology_id: str, partition: int) -> bool:
-        return holders.active_process(subtopology_id, partition) != process_id and not holders.has_copy(
-            process_id, subtopology_id, partition
-        )
-
+def _next(
+    current: CurrentAssignment,
+    epoch: int,
+    target_epoch: int,
+    target: TasksTuple,
+    free: _Free,
+    owned: TasksTuple | None,
+) -> CurrentAssignment:
+    """What a member has next: less, at `epoch`, as long as it has to give something back; else all that is free."""
     assigned = current.assigned
     active, revoked = _split(assigned.active, target.active)
+    added, is_waiting = _added(active, target.active, free.for_active)
     standby, no_standby = _split_copies(assigned.standby, target.standby)
+    new_standby, waits_standby = _added(standby, target.standby, free.for_standby)
     warmup, no_warmup = _split_copies(assigned.warmup, target.warmup)
-    revoke = TasksTupleWithEpochs(revoked, no_standby, no_warmup)
+    new_warmup, waits_warmup = _added(warmup, target.warmup, free.for_warmup)
+    # what changes its role in this step
+    standby = _union(standby, _both(new_standby, assigned.active), _both(new_standby, assigned.warmup))
+    warmup = _union(warmup, _both(new_warmup, assigned.standby))
+    promoted_standby, promoted_warmup = _both(assigned.standby, target.active), _both(assigned.warmup, target.active)
+    revoke = TasksTupleWithEpochs(
+        revoked,
+        _without(no_standby, new_warmup, promoted_standby),
+        _without(no_warmup, new_standby, promoted_warmup),
+    )
     if any(revoke) and _still_owns(owned, revoke):
-        return current.moved(epoch, UNREVOKED_TASKS, TasksTupleWithEpochs(active, standby, warmup), revoke)
-    with_added, is_waiting = _add(active, target.active, target_epoch, is_free_for_active)
-    standby, waits_standby = _add_copies(standby, target.standby, is_free_for_copy)
-    warmup, waits_warmup = _add_copies(warmup, target.warmup, is_free_for_copy)
+        held = TasksTupleWithEpochs(active, _union(standby, promoted_standby), _union(warmup, promoted_warmup))
+        return current.moved(epoch, UNREVOKED_TASKS, held, revoke)
+    held = TasksTupleWithEpochs(
+        _with_added(active, added, target_epoch),
+        _union(standby, new_standby, _without(promoted_standby, added)),
+        _union(warmup, new_warmup, _without(promoted_warmup, added)),
+    )
     state = UNRELEASED_TASKS if is_waiting or waits_standby or waits_warmup else STABLE
-    return current.moved(target_epoch, state, TasksTupleWithEpochs(with_added, standby, warmup), NOTHING)
+    return current.moved(target_epoch, state, held, NOTHING)
+
+
+class _Free:
+    """Which tasks a member may be given in which role."""
+
+    def __init__(self, process_id: str, assigned: TasksTupleWithEpochs, holders: Holders) -> None:
+        self.process_id = process_id
+        self.assigned = assigned
+        self.holders = holders
+
+    def for_active(self, subtopology_id: str, partition: int) -> bool:
+        """No process has it as active, and no other member of the own one a copy."""
+        return (
+            self.holders.active_process(subtopology_id, partition) is None
+            and not self._is_standby_of_another(subtopology_id, partition)
+            and not self._is_warmup_of_another(subtopology_id, partition)
+        )
+
+    def for_standby(self, subtopology_id: str, partition: int) -> bool:
+        """No other member of the own process has it in any role."""
+        runs_here = self.holders.active_process(subtopology_id, partition) == self.process_id
+        return (
+            (not runs_here or _has(self.assigned.active, subtopology_id, partition))
+            and not self.holders.has_standby(self.process_id, subtopology_id, partition)
+            and not self._is_warmup_of_another(subtopology_id, partition)
+        )
+
+    def for_warmup(self, subtopology_id: str, partition: int) -> bool:
+        """The own process does not have it as active, nor another member of it a copy."""
+        return (
+            self.holders.active_process(subtopology_id, partition) != self.process_id
+            and not self._is_standby_of_another(subtopology_id, partition)
+            and not self.holders.has_warmup(self.process_id, subtopology_id, partition)
+        )
+
+    def _is_standby_of_another(self, subtopology_id: str, partition: int) -> bool:
+        return self.holders.has_standby(self.process_id, subtopology_id, partition) and not _has(
+            self.assigned.standby, subtopology_id, partition
+        )
+
+    def _is_warmup_of_another(self, subtopology_id: str, partition: int) -> bool:
+        return self.holders.has_warmup(self.process_id, subtopology_id, partition) and not _has(
+            self.assigned.warmup, subtopology_id, partition
+        )
 
 
 def _still_owns(owned: TasksTuple | None, tasks: TasksTupleWithEpochs) -> bool:
@@ -141,31 +209,48 @@ def _split_copies(has: TasksBySubtopology, target: TasksBySubtopology) -> tuple[
     return keep, revoke
 
 
-def _add(
-    keep: EpochsBySubtopology, target: TasksBySubtopology, epoch: int, is_free: Callable[[str, int], bool]
-) -> tuple[EpochsBySubtopology, bool]:
-    """Active tasks with the free ones added, and whether some were not free."""
-    has = dict(keep)
-    is_waiting = False
-    for subtopology_id, in_target in target.items():
-        missing = in_target.difference(keep.get(subtopology_id, NO_EPOCHS))
-        free = [p for p in missing if is_free(subtopology_id, p)]
-        is_waiting = is_waiting or len(free) < len(missing)
-        if free:
-            has[subtopology_id] = {**keep.get(subtopology_id, NO_EPOCHS), **dict.fromkeys(free, epoch)}
-    return has, is_waiting
-
-
-def _add_copies(
-    keep: TasksBySubtopology, target: TasksBySubtopology, is_free: Callable[[str, int], bool]
+def _added(
+    keep: Mapping[str, Collection[int]], target: TasksBySubtopology, is_free: Callable[[str, int], bool]
 ) -> tuple[TasksBySubtopology, bool]:
-    """Standby or warm-up tasks with the free ones added, and whether some were not free."""
-    has = dict(keep)
+    """The free tasks of the target that are not kept, and whether some were not free."""
+    added: dict[str, frozenset[int]] = {}
     is_waiting = False
     for subtopology_id, in_target in target.items():
-        missing = in_target - keep.get(subtopology_id, NONE_OF_IT)
+        missing = in_target.difference(keep.get(subtopology_id, NONE_OF_IT))
         free = frozenset(p for p in missing if is_free(subtopology_id, p))
         is_waiting = is_waiting or len(free) < len(missing)
         if free:
-            has[subtopology_id] = keep.get(subtopology_id, NONE_OF_IT) | free
-    return has, is_waiting
+            added[subtopology_id] = free
+    return added, is_waiting
+
+
+def _with_added(keep: EpochsBySubtopology, added: TasksBySubtopology, epoch: int) -> EpochsBySubtopology:
+    """Active tasks with those that are added at an epoch."""
+    has = dict(keep)
+    for subtopology_id, partitions in added.items():
+        has[subtopology_id] = {**keep.get(subtopology_id, NO_EPOCHS), **dict.fromkeys(partitions, epoch)}
+    return has
+
+
+def _has(tasks: Mapping[str, Collection[int]], subtopology_id: str, partition: int) -> bool:
+    return partition in tasks.get(subtopology_id, NONE_OF_IT)
+
+
+def _union(*parts: TasksBySubtopology) -> TasksBySubtopology:
+    found: dict[str, frozenset[int]] = {}
+    for tasks in parts:
+        for subtopology_id, partitions in tasks.items():
+            found[subtopology_id] = found.get(subtopology_id, NONE_OF_IT) | partitions
+    return found
+
+
+def _both(tasks: TasksBySubtopology, others: Mapping[str, Collection[int]]) -> TasksBySubtopology:
+    """The tasks that are in both."""
+    found = {s: partitions.intersection(others.get(s, NONE_OF_IT)) for s, partitions in tasks.items()}
+    return {s: partitions for s, partitions in found.items() if partitions}
+
+
+def _without(tasks: TasksBySubtopology, *parts: Mapping[str, Collection[int]]) -> TasksBySubtopology:
+    """The tasks that are in none of the others."""
+    found = {s: partitions.difference(*(o.get(s, NONE_OF_IT) for o in parts)) for s, partitions in tasks.items()}
+    return {s: partitions for s, partitions in found.items() if partitions}

@@ -1,11 +1,14 @@
 """The sticky assignor of streams groups: which member gets which active and standby tasks.
 
     active    1. the previous owner, while it is below its share
-              2. a previous standby, which has the state already: the least loaded one below its share
+              2. who has some of the state already, if it is below its share
               3. the least loaded process, and in it the least loaded member
     standby   never on a process that has the task: the copy would be useless there, and share its directory
-              1. the previous owner, 2. a previous standby, while below the share of all tasks
+              1. the previous owner, 2. who has some of the state, while below the share of all tasks
               3. the least loaded process; if no process is left there are fewer standbys
+
+Some of the state have the previous standbys, and after them all who reported an offset for the task, each with more
+offset first. The first of these is taken, or a later one if its process and it itself have less to do.
 
 A member's share is tasks divided by members, rounded up; once a member has its share, the share of the others is
 computed from what is left. Between processes of equal load the one with the least loaded member comes first, then the
@@ -16,11 +19,11 @@ Source: KIP-1071; Kafka's StickyTaskAssignor.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.coordinator.groups.assignors.spec import run
-from broker.coordinator.groups.streams.member import TasksBySubtopology, TasksTuple
+from broker.coordinator.groups.streams.member import NO_OFFSETS, TasksBySubtopology, TasksTuple, each_task
 
 Task: TypeAlias = tuple[str, int]  # subtopology, partition
 Targets: TypeAlias = dict[str, TasksTuple]  # by member id
@@ -38,10 +41,12 @@ class Subtopology(NamedTuple):
 
 
 class Previous(NamedTuple):
-    """A member, and its last target assignment."""
+    """A member, the tasks that it has, and how much state of tasks."""
 
     process_id: str
     tasks: TasksTuple = TasksTuple()
+    offsets: Mapping[Task, int] = NO_OFFSETS  # as it reported them
+    instance_id: str | None = None
 
 
 class Share:
@@ -97,10 +102,10 @@ class Assignor:
         self.count = dict.fromkeys(sorted(members), 0)
         self.assigned: dict[str, tuple[list[Task], list[Task]]] = {m: ([], []) for m in self.count}
         self.owner: dict[Task, str] = {}
-        self.copies: dict[Task, list[str]] = {}
+        copies: dict[Task, list[tuple[bool, int, str]]] = {}  # task -> (is no standby, minus the offset, member id)
         self.loads: list[tuple[float, int, int, Process]] = []  # a heap of (load, fewest tasks of a member, number)
         for member_id in self.count:
-            process_id, tasks = members[member_id]
+            process_id, tasks, offsets, _ = members[member_id]
             process = self.processes.setdefault(process_id, Process(len(self.processes)))
             self.index[member_id] = len(process.members)
             process.counts.append((0, len(process.members)))
@@ -108,8 +113,12 @@ class Assignor:
             self.process_of[member_id] = process
             for task in each_task(tasks.active):
                 self.owner[task] = member_id
-            for task in each_task(tasks.standby):
-                self.copies.setdefault(task, []).append(member_id)
+            standby = each_task(tasks.standby)
+            for task in standby:
+                copies.setdefault(task, []).append((False, -offsets.get(task, 0), member_id))
+            for task in offsets.keys() - set(standby):
+                copies.setdefault(task, []).append((True, -offsets[task], member_id))
+        self.copies = {task: [member_id for *_, member_id in sorted(found)] for task, found in copies.items()}
         self.loads = [(0.0, 0, p.number, p) for p in self.processes.values()]  # all the same: a heap
 
     def steps(self) -> Steps:
@@ -140,7 +149,7 @@ class Assignor:
             yield
         homeless = []
         for task in rest:
-            member_id = self._least_loaded(self.copies.get(task, ()))
+            member_id = self._less_loaded(self.copies.get(task, ()))
             if member_id is not None and self.count[member_id] < self.active_share.limit:
                 self._give(member_id, task, is_active=True)
             else:
@@ -176,8 +185,8 @@ class Assignor:
         owner = self.owner.get(task)
         if owner is not None and task not in self.process_of[owner].tasks and self.count[owner] < self.share.limit:
             return owner
-        candidates = [m for m in self.copies.get(task, ()) if task not in self.process_of[m].tasks]
-        copy = self._least_loaded(candidates)
+        candidates = (m for m in self.copies.get(task, ()) if task not in self.process_of[m].tasks)
+        copy = self._less_loaded(candidates)
         return copy if copy is not None and self.count[copy] < self.share.limit else None
 
     # -- loads ---------------------------------------------------------------------------------------------------
@@ -195,8 +204,14 @@ class Assignor:
             self.active_share.note(count)
         self.share.note(count)
 
-    def _least_loaded(self, members: Sequence[str]) -> str | None:
-        return min(members, key=lambda m: (self.process_of[m].load, self.count[m]), default=None)
+    def _less_loaded(self, members: Iterable[str]) -> str | None:
+        """The first, or a later one that has less to do, as has its process; None for none."""
+        found, least, fewest = None, 0.0, 0
+        for member_id in members:
+            load, count = self.process_of[member_id].load, self.count[member_id]
+            if found is None or (load < least and count < fewest):
+                found, least, fewest = member_id, load, count
+        return found
 
     def _least_loaded_process(self, task: Task, *, even_if_there: bool) -> Process | None:
         passed, found = [], None
@@ -236,11 +251,6 @@ def assign(members: Mapping[str, Previous], subtopologies: Sequence[Subtopology]
 def by_partition(task: Task) -> tuple[int, str]:
     """The sort key that puts tasks of the same number side by side."""
     return task[1], task[0]
-
-
-def each_task(tasks: TasksBySubtopology) -> list[Task]:
-    """The tasks one by one."""
-    return [(subtopology_id, p) for subtopology_id, partitions in tasks.items() for p in partitions]
 
 
 def by_subtopology(tasks: Sequence[Task]) -> TasksBySubtopology:

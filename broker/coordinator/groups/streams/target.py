@@ -10,23 +10,55 @@ from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.groups.assignors.spec import run
 from broker.coordinator.groups.common.group import PendingTarget
-from broker.coordinator.groups.common.target import advance, compute_in_steps
-from broker.coordinator.groups.streams.member import TasksTuple
+from broker.coordinator.groups.common.target import advance, compute_in_steps, for_present_members
+from broker.coordinator.groups.streams.member import (
+    NONE_REPORTED,
+    CurrentAssignment,
+    MemberMetadata,
+    TaskOffsets,
+    TasksTuple,
+)
 from broker.coordinator.groups.streams.records import target_epoch_record, target_record
 from broker.coordinator.groups.streams.sticky_assignor import Previous, Targets, assign_steps
 
 if TYPE_CHECKING:
     from broker.coordinator.groups.common.outcome import Outcome
     from broker.coordinator.groups.streams.group import StreamsGroup
+    from broker.coordinator.groups.streams.machine import Machine
     from broker.coordinator.groups.streams.topology import ConfiguredTopology
 
-STANDBY_REPLICAS: Final = "num.standby.replicas"  # the only setting of the assignor
+STANDBY_REPLICAS: Final = "num.standby.replicas"
+RACK_TAGS: Final = "rack.aware.assignment.tags"  # logged with the group; the sticky assignor does not look at them
 WORK_AT_ONCE: Final = 3_000  # members + tasks + 2 x standby tasks assigned inside a request: about 15 ms
+
+
+def assignment_configs(machine: Machine, group_id: str) -> dict[str, str]:
+    """The settings of the assignor; logged with the group, so that a change is noticed."""
+    configs = {STANDBY_REPLICAS: str(machine.group_value(group_id, "streams.num.standby.replicas"))}
+    tags = machine.group_value(group_id, "streams.rack.aware.assignment.tags")
+    return {**configs, RACK_TAGS: ",".join(tags)} if tags else configs
+
+
+def previous(metadata: MemberMetadata, current: CurrentAssignment, reported: TaskOffsets) -> Previous:
+    """A member as the assignor sees it: with the tasks that it has now, and has not to give back."""
+    assigned = current.assigned
+    active = {subtopology_id: frozenset(epochs) for subtopology_id, epochs in assigned.active.items()}
+    tasks = TasksTuple(active, assigned.standby)
+    return Previous(metadata.process_id, tasks, reported.offsets, metadata.instance_id)
+
+
+def previous_of(group: StreamsGroup) -> dict[str, Previous]:
+    """All members of a group as the assignor sees them, by member id."""
+    reported = group.task_offsets
+    return {
+        m.member_id: previous(m.member_metadata, m.current, reported.get(m.member_id, NONE_REPORTED))
+        for m in group.members.values()
+    }
 
 
 def compute_target(
     group: StreamsGroup,
-    processes: Mapping[str, str],
+    members: Mapping[str, Previous],
     configured: ConfiguredTopology,
     configs: Mapping[str, str],
     epoch: int,
@@ -36,19 +68,19 @@ def compute_target(
 ) -> Targets | None:
     """Compute and write the members' targets; without tasks as long as the topology is not ready.
 
-    processes  the process ids of the members, by member id
+    members    the members as they will be, by member id
     may_wait   whether a large target may be computed in steps: the group is in the log, so that its timer finds it
     None: it is computed in steps.
     """
     if not configured.is_ready:
-        targets = dict.fromkeys(processes, TasksTuple())
+        targets = dict.fromkeys(members, TasksTuple())
     else:
         subtopologies, standbys = configured.assignable(), int(configs.get(STANDBY_REPLICAS, "0"))
-        previous = {m: Previous(process_id, group.target.get(m, TasksTuple())) for m, process_id in processes.items()}
-        steps = assign_steps(previous, subtopologies, standbys)
-        work = len(previous) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
+        steps = assign_steps(members, subtopologies, standbys)
+        work = len(members) + sum(s.tasks * (1 + 2 * standbys * s.is_stateful) for s in subtopologies)
         if may_wait and work > WORK_AT_ONCE:
-            compute_in_steps(group, PendingTarget(epoch, steps), out)
+            instance_ids = {m: found.instance_id for m, found in members.items() if found.instance_id is not None}
+            compute_in_steps(group, PendingTarget(epoch, steps, list(members), instance_ids), out)
             return None
         targets = run(steps)
     _write_target(group, targets, epoch, out)
@@ -60,7 +92,7 @@ def continue_target(group: StreamsGroup, out: Outcome) -> None:
     done = advance(group, out)
     if done is not None:
         pending, targets = done
-        _write_target(group, {m: tasks for m, tasks in targets.items() if m in group.members}, pending.epoch, out)
+        _write_target(group, for_present_members(group, pending, targets), pending.epoch, out)
 
 
 def _write_target(group: StreamsGroup, targets: Targets, epoch: int, out: Outcome) -> None:

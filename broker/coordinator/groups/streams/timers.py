@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker.coordinator.groups.common.member import STATIC_LEAVING_EPOCH
 from broker.coordinator.groups.streams.leave import fence
 from broker.coordinator.groups.streams.member import UNREVOKED_TASKS
-from broker.coordinator.groups.streams.target import compute_target, continue_target
+from broker.coordinator.groups.streams.target import compute_target, continue_target, previous_of
 from broker.coordinator.groups.streams.topology import configured
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ def on_timer(machine: Machine, group: StreamsGroup, name: tuple[Any, ...], out: 
         continue_target(group, out)
         return
     member = group.members.get(name[2])
-    if member is not None and (kind == "session" or member.current.state == UNREVOKED_TASKS):
+    if member is None:
+        return
+    is_revoking = member.current.state == UNREVOKED_TASKS and member.current.member_epoch != STATIC_LEAVING_EPOCH
+    if kind == "session" or is_revoking:
         fence(group, member, out)
 
 
@@ -55,6 +59,7 @@ def _first_assignment(machine: Machine, group: StreamsGroup, out: Outcome) -> No
         or group.pending_target
     ):
         return
-    processes = {m.member_id: m.member_metadata.process_id for m in group.members.values()}
     found = group.configured or configured(group.topology, machine.metadata)
-    compute_target(group, processes, found, group.last_assignment_configs, group.group_epoch, out, may_wait=True)
+    compute_target(
+        group, previous_of(group), found, group.last_assignment_configs, group.group_epoch, out, may_wait=True
+    )

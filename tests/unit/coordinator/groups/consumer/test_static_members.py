@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from consumer_kit import SESSION_MS, Groups
+from unit.coordinator.groups.consumer.classic_kit import Classic
 
 from protocol.errors import ErrorCode as E
 
@@ -94,3 +95,14 @@ def test_static_member_may_leave_for_good(g):
     s.leave(-1)
     assert g.group().is_empty
     assert g.member("s2", instance="i").join().error_code == 0
+
+
+def test_full_group_takes_a_static_member_back_under_another_id_of_either_protocol():
+    with Groups({"t": 4}, group_consumer_max_size="1") as g:
+        (s,) = g.joined("s", instance="i")
+        assert g.member("s2", instance="j").join().error_code == E.GROUP_MAX_SIZE_REACHED
+        s.leave(-2)
+        assert g.member("s2", instance="i").join().error_code == 0
+        classic = Classic(g, instance="i")
+        assert classic.join().error_code == 0, "it takes the place of the one that consumes"
+        assert len(g.group().members) == 1

@@ -400,3 +400,15 @@ def test_feature_level_0_turns_share_groups_off():
         ShareAcknowledgeRequest(group_id=GROUP, member_id="m"),
     ):
         assert client.call(read, 2).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_group_without_members_has_an_assignment_of_its_epoch(world):
+    a, b = world.member("a"), world.member("b")
+    a.join()
+    b.join()
+    a.leave()
+    b.leave()
+    found = describe(world)
+    assert (found.group_state, found.assignment_epoch) == ("Empty", found.group_epoch)
+    world.restart()
+    assert describe(world).assignment_epoch == found.group_epoch

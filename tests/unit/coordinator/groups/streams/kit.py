@@ -98,6 +98,8 @@ class Member:
         group: str = "g",
         shape: Any = None,
         endpoint: tuple[str, int] | None = None,
+        instance: str | None = None,
+        version: int = 1,
     ) -> None:
         self.world = world
         self.member_id = member_id
@@ -105,6 +107,8 @@ class Member:
         self.group = group
         self.shape = shape
         self.endpoint = endpoint
+        self.instance = instance
+        self.version = version
         self.epoch = 0
         self.active: Tasks = {}
         self.standby: Tasks = {}
@@ -140,10 +144,14 @@ class Member:
     def leave(self, **changes: Any) -> Any:
         return self.send(**{"member_epoch": -1, **changes})
 
+    def go_for_a_while(self, **changes: Any) -> Any:
+        """Leave as a static member that will be back."""
+        return self.send(**{"member_epoch": -2, **changes})
+
     def send(self, **fields: Any) -> Any:
-        fields = {"endpoint_information_epoch": self.endpoint_epoch, **fields}
+        fields = {"endpoint_information_epoch": self.endpoint_epoch, "instance_id": self.instance, **fields}
         request = StreamsGroupHeartbeatRequest(**{"group_id": self.group, "member_id": self.member_id, **fields})
-        reply = self.world.client.call(request, 0)
+        reply = self.world.client.call(request, self.version)
         self.world.check()
         if reply.error_code == 0 and request.member_epoch >= 0:
             self.epoch = reply.member_epoch
@@ -227,8 +235,9 @@ class StreamsWorld:
         )
         return [p.error_code for t in self.client.call(request, version).topics for p in t.partitions]
 
-    def describe(self, *groups: str) -> Any:
-        found = self.client.call(StreamsGroupDescribeRequest(group_ids=list(groups or ("g",))), 0).groups
+    def describe(self, *groups: str, version: int = 1, **asked: bool) -> Any:
+        request = StreamsGroupDescribeRequest(group_ids=list(groups or ("g",)), **asked)
+        found = self.client.call(request, version).groups
         return found if len(groups) > 1 else found[0]
 
     def list(self, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> dict[str, tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""What a heartbeat brings beside the own tasks: standbys, new group epochs, waits, a shutdown, endpoints."""
+"""What a heartbeat brings beside the own tasks: standbys, new group epochs, waits, a shutdown, the last member."""
 
 from __future__ import annotations
 
@@ -59,16 +59,15 @@ def test_one_process_has_no_standbys():
         assert a.standby == b.standby == {}
 
 
-def test_standby_becomes_active_on_its_process_when_the_owner_goes():
+def test_standby_becomes_active_in_one_step_when_the_owner_goes():
     topics = {"in": 2, "g-store-changelog": 2}
     with StreamsWorld(topics, group_streams_num_standby_replicas="1") as world:
         a, b = world.member("a", shape=STATEFUL), world.member("b", shape=STATEFUL)
         with_standbys(world, a, b)
         b.leave()
         reply = a.beat()
-        assert (as_dict(reply.active_tasks), as_dict(reply.standby_tasks)) == ({"0": [0]}, {})
-        a.ack()  # the standby is given up: now its process may have the task as active
-        assert as_dict(a.ack().active_tasks) == {"0": [0, 1]}
+        assert (as_dict(reply.active_tasks), as_dict(reply.standby_tasks)) == ({"0": [0, 1]}, {})
+        assert world.describe().group_state == "Stable"
 
 
 def test_standbys_have_no_assignment_epochs_in_the_log():
@@ -231,34 +230,37 @@ def test_member_that_leaves_may_ask_for_shutdown(world):
     assert statuses(b.beat()) == [4]
 
 
-# -- endpoints --------------------------------------------------------------------------------------------------------
+# -- the last member --------------------------------------------------------------------------------------------------
 
 
-def test_endpoints_are_told_whenever_the_member_knows_others(world):
-    a = world.member("a", endpoint=("host-a", 1))
-    b = world.member("b", endpoint=("host-b", 2))
-    reply = a.join()
-    assert reply.endpoint_information_epoch == 0, "the group was made by this very request"
-    assert [e.user_endpoint.host for e in reply.partitions_by_user_endpoint] == ["host-a"]
-    reply = a.beat()
-    assert (reply.endpoint_information_epoch, reply.partitions_by_user_endpoint) == (0, None)
-    reply = b.join()
-    assert reply.endpoint_information_epoch == 1
-    told = {e.user_endpoint.host: e for e in reply.partitions_by_user_endpoint}
-    assert [(p.topic, p.partitions) for p in told["host-a"].active_partitions] == [("in", [0, 1, 2, 3])]
-    assert told["host-b"].active_partitions == []
-    reply = a.beat()
-    assert reply.endpoint_information_epoch == 2
-    told = {e.user_endpoint.host: e for e in reply.partitions_by_user_endpoint}
-    assert [(p.topic, p.partitions) for p in told["host-a"].active_partitions] == [("in", [0, 1])]
+def test_group_without_members_has_an_assignment_of_its_epoch_and_the_next_one_does_not_wait():
+    with StreamsWorld({"in": 4}, group_streams_assignment_interval_ms="15000") as world:
+        a, b = world.member("a"), world.member("b")
+        a.join()
+        assert statuses(b.join()) == [ASSIGNMENT_DELAYED]
+        a.leave()
+        assert world.group().assignment_epoch < world.group().group_epoch, "one is left"
+        b.leave()
+        found = world.describe()
+        assert (found.group_state, found.assignment_epoch, found.group_epoch) == ("Empty", 5, 5)
+        world.restart()
+        reply = world.member("c").join()
+        assert (reply.member_epoch, statuses(reply), as_dict(reply.active_tasks)) == (6, [], {"0": [0, 1, 2, 3]})
 
 
-def test_member_without_endpoint_moves_no_endpoint_epoch(world):
-    a, b = world.member("a", endpoint=("host-a", 1)), world.member("b")
-    a.join()
-    reply = b.join()
-    assert reply.endpoint_information_epoch == 0
-    assert reply.partitions_by_user_endpoint is None
+def test_target_that_is_still_computed_when_the_last_member_leaves_is_dropped():
+    with StreamsWorld({"in": 4}, group_streams_assignment_interval_ms="15000") as world:
+        a, b = world.member("a"), world.member("b")
+        a.join()
+        b.join()
+        group = world.group()
+        steps = assign_steps({m: Previous(m) for m in ("a", "b")}, [Subtopology("0", 4, False)])
+        group.pending_target = PendingTarget(group.group_epoch, steps)
+        a.leave()
+        b.leave()
+        world.world.broker.groups.of("g").deadlines.set(("assign", "g"), world.world.clock.now_ms())
+        world.world.run()
+        assert (group.pending_target, group.target, group.assignment_epoch) == (None, {}, group.group_epoch)
 
 
 # -- what is large, and what is out of order --------------------------------------------------------------------------
