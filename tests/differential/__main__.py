@@ -1,7 +1,7 @@
 """make differ: random requests to Apache Kafka 4.3.1 and to momus, answers compared. Needs java and mvn.
 
     make differ ARGS="--seed 7 --cases 300"                        the default profile
-    make differ ARGS="--profile restarts --seed 7 --cases 200"     others: latest, assignors, nodes, share, expiry
+    make differ ARGS="--profile restarts --seed 7 --cases 200"     latest, assignors, nodes, share, letters, expiry
     make differ ARGS="--replay build/differential/X.json"          one case again
     make differ ARGS="--at 70000012,70000013"                      some cases again, by the seeds that were printed
     make differ ARGS="--record"                                    Kafka's answers for make test; or --profile share

@@ -102,7 +102,7 @@ class SharePartitions:
             from broker.coordinator.share.dead_letters.sending import Office
 
             office = Office(self._turn, self._metadata_shard, self._partitions, self._watch)
-            self._post = Post(office, self._archived)
+            self._post = Post(office, self._archive)
         return self._post
 
     @property
@@ -239,26 +239,28 @@ class SharePartitions:
         if letters:
             self.post.send(live.key, letters, shard.flush_state)
 
-    def _archived(self, key: Key, letters: Sequence[Letter]) -> None:
+    def _archive(self, key: Key, letters: Sequence[Letter], then: Callable[[bool], None]) -> None:
         """These are in the dead-letter queue, or given up: archive the records, whether the partition is in use or not.
 
-        If that cannot be stored, the log still says ARCHIVING, and they go to the queue again at the next start.
+        `then(True)` when that is durable, or there is nothing to archive; `then(False)`: the log still says ARCHIVING.
         """
-        live = self._live.get(key)
         try:
             shard = self.coordinator.shard(key)
+            live, stored = self._live.get(key), shard.machine.states.get(key)
             if live is not None:
                 self._store(live, shard, live.state.end_archiving(letters))
                 self.settle(live)
-                return
-            stored = shard.machine.states.get(key)
-            if stored is not None:
+            elif stored is not None:
                 made = SharePartition.from_state(stored, stored.start_offset, stored.leader_epoch)
                 batches = made.end_archiving(letters)
                 if batches:
                     self._append(key, shard, made.leader_epoch, made.start_offset, made.complete_count, batches)
-        except KafkaError as error:
-            logger.error("records of %s stay on their way to the dead-letter queue: %s", key.text, error.message)
+        except (KafkaError, OSError, StorageError) as error:
+            logger.error("records of %s are not archived, will try again: %s", key.text, error)
+            then(False)
+        else:
+            shard.flush_state.then(then)
+            self._turn.touch(shard.flush_state)
 
     def _append(
         self,

@@ -11,6 +11,7 @@ from differential.generate.builder import Case
 from differential.generate.classic import classic
 from differential.generate.cluster import cluster, foreign_versions
 from differential.generate.consumer import ConsumerGroup, consumer
+from differential.generate.dead_letters import SETTINGS, dead_letters
 from differential.generate.expiry import expiring_members, expiring_offsets, expiring_records, expiring_transactions
 from differential.generate.offsets import offsets
 from differential.generate.records import log
@@ -108,6 +109,13 @@ PROFILES: Final[dict[str, Profile]] = {
     ),
     "share": Profile(
         {"share": (share, 1)},
+        kafka={"group.share.assignment.interval.ms": 0},
+        momus={"group.share.first.assignment": "next-heartbeat"},
+        workers=6,  # they wait most of the time
+    ),
+    "letters": Profile(
+        {"dead_letters": (dead_letters, 1)},
+        SETTINGS,
         kafka={"group.share.assignment.interval.ms": 0},
         momus={"group.share.first.assignment": "next-heartbeat"},
         workers=6,  # they wait most of the time

@@ -119,7 +119,8 @@ def _offsets(case: Case, mix: Mix) -> None:
     mix.action(0.3, delete)
 
 
-def _produce(case: Case, index: int = 0) -> Values:
+def produce(case: Case, index: int = 0) -> Values:
+    """A batch of up to nine records."""
     count = case.one(1, 1, 2, 5, 9)
     records = [[None, f"v{at}"] for at in range(count)]
     part = {"recs": records, "ts": TIME}
@@ -142,7 +143,7 @@ def share(case: Case) -> None:
     for member in members:
         heartbeat(case, member, said("ep:" + member))
     for index in range(PARTITIONS):
-        _produce(case, index)
+        produce(case, index)
     for member in members:
         fetch(case, member, 0, [])
 
@@ -174,7 +175,7 @@ def share(case: Case) -> None:
         return heartbeat(case, member, said("ep:" + member, case.weighted(((0, 8), (-1, 1), (1, 0.5)))))
 
     mix = Mix(case, 0.04)
-    mix.action(6, lambda: _produce(case, case.one(0, 0, 1)))
+    mix.action(6, lambda: produce(case, case.one(0, 0, 1)))
     mix.action(7, read)
     mix.action(7, read_and_acknowledge)
     mix.action(9, say)

@@ -2,7 +2,7 @@
 
     1  ARCHIVING is appended to `__share_group_state`     SharePartitions, which then calls `send`
     2  it is durable                                      the letters are written to the queue (sending.py)
-    3  they are durable, or given up                      SharePartitions.archived appends ARCHIVED
+    3  they are durable, or given up                      SharePartitions appends ARCHIVED; tried again while it cannot
 
 What is on its way is not in the log; a start finds ARCHIVING there, at the first use of the share partition, and
 `resume` begins again at 2. So what was written by 2 before a crash is written twice.
@@ -11,7 +11,7 @@ What is on its way is not in the log; a start finds ARCHIVING there, at the firs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.coordinator.share.dead_letters.letter import REJECTED, TOO_OFTEN, Letter
 from broker.coordinator.share.dead_letters.sending import Office, Sending
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from broker.turn.durability import FlushState
 
 
+RETRY_MS: Final = 1000
+
+
 class Post:
     """All of a broker's."""
 
-    def __init__(self, office: Office, archived: Callable[[Key, Sequence[Letter]], None]) -> None:
+    def __init__(
+        self, office: Office, archive: Callable[[Key, Sequence[Letter], Callable[[bool], None]], None]
+    ) -> None:
         self._office = office
-        self._archived = archived
+        self._archive = archive  # calls its last argument with whether that is durable
         self.under_way: dict[Key, list[Letter]] = {}
 
     def send(self, key: Key, letters: Sequence[Letter], flush_state: FlushState) -> None:
@@ -55,8 +60,14 @@ class Post:
             self.send(key, letters, flush_state)
 
     def _ended(self, key: Key, letters: Sequence[Letter]) -> None:
-        self._forget(key, letters)
-        self._archived(key, letters)
+        def archived(durable: bool) -> None:
+            if durable:
+                self._forget(key, letters)
+            else:
+                turn = self._office.turn
+                turn.timers.at(turn.steady_ms + RETRY_MS, lambda due_ms, now_ms: self._ended(key, letters))
+
+        self._archive(key, letters, archived)
 
     def _forget(self, key: Key, letters: Sequence[Letter]) -> None:
         left = self.under_way[key]

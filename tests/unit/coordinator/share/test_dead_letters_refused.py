@@ -21,6 +21,7 @@ from unit.coordinator.share.letters_kit import (
 
 from broker.cluster.metadata import GROUP as GROUP_RECORD
 from broker.cluster.metadata import config_record
+from broker.coordinator.runtime import LOAD_AT_ONCE_BYTES, LOADING, READY
 from broker.coordinator.share.in_flight import ARCHIVED, ARCHIVING
 from protocol.errors import ErrorCode
 from protocol.messages.topics import DeleteTopicsRequest
@@ -129,8 +130,9 @@ def test_state_that_cannot_be_written_is_refused_and_no_letter_is_sent(flush):
         assert world.offsets() == [(0, REJECTED)]
 
 
-def test_end_that_cannot_be_written_is_written_at_the_next_use_after_a_second_letter(caplog):
-    with LettersWorld() as world:
+@pytest.mark.parametrize("flush", ["os", "fsync"])
+def test_end_that_cannot_be_written_is_tried_again_and_no_second_letter_is_sent(flush):
+    with LettersWorld(flush=flush) as world:
         fault = {"fault": "fail_write", "topic": "__share_group_state", "trigger": {"on_call": 2}}
         world.produce(1)
         member = world.reader()
@@ -138,9 +140,34 @@ def test_end_that_cannot_be_written_is_written_at_the_next_use_after_a_second_le
         world.world.broker.faults.add(fault)
         assert member.ack_error((0, 0, [REJECT])) == 0
         assert [each.delivery_state for each in world.state().batches] == [ARCHIVING]
-        assert member.acquired() == []
-        assert world.offsets() == [(0, REJECTED)] * 2
+        assert member.acquired() == []  # it is made again from the state
+        world.world.advance(1000)
         assert [each.delivery_state for each in world.state().batches] == [ARCHIVED]
+        assert world.offsets() == [(0, REJECTED)]
+        assert world.under_way == {}
+
+
+@pytest.mark.parametrize("is_in_use", [True, False])
+def test_end_waits_for_a_log_of_the_state_that_is_loading(is_in_use):
+    with LettersWorld() as world:
+        world.world.broker.faults.add({"fault": "fail_dead_letter", "error": "NETWORK_EXCEPTION", "trigger": "once"})
+        world.produce(2)
+        member = world.reader()
+        assert member.acquired() == [(0, 1, 1)]
+        assert member.ack_error((0, 0, [REJECT])) == 0
+        if not is_in_use:
+            member.client.leave()
+            world.world.run()
+        shard = world.world.broker.share.coordinator.shard(world.key())
+        shard.state = LOADING
+        steps, shard._loading, shard.load_at_once_bytes = shard._loading, iter(()), 0
+        world.world.advance(1500)
+        assert world.offsets() == [(0, REJECTED)]
+        assert world.under_way
+        shard.state, shard._loading, shard.load_at_once_bytes = READY, steps, LOAD_AT_ONCE_BYTES
+        world.world.advance(1000)
+        assert world.under_way == {}
+        assert [each.delivery_state for each in world.state().batches][:1] == [ARCHIVED]
 
 
 def test_metadata_that_cannot_be_written_leaves_no_queue(caplog):
