@@ -50,7 +50,11 @@ class Sides:
     """Two brokers, the second of which decodes all requests; the same requests to both."""
 
     def __init__(self, flush: str, brokers: int = 1, **settings: str) -> None:
-        extra = {"share_coordinator_state_topic_num_partitions": "2", **settings}
+        extra = {
+            "share_coordinator_state_topic_num_partitions": "2",
+            "errors_deadletterqueue_auto_create_topics_enable": "true",
+            **settings,
+        }
         self.worlds = [
             World(flush, brokers=brokers, **extra),
             World(flush, brokers=brokers, shortcuts=False, **extra),

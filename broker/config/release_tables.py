@@ -5,7 +5,7 @@ it, and `key:gone` those that it no longer has. Features are `name:lowest-highes
 
 Source: ApiKeys of kafka-clients and Feature and MetadataVersion of kafka-server-common:
         2.1.1, 2.2.2, 2.3.1, 2.4.1, 2.5.1, 2.6.3, 2.7.2, 2.8.2, 3.0.2, 3.1.2, 3.2.3, 3.3.2, 3.4.1, 3.5.2,
-        3.6.2, 3.7.2, 3.8.1, 3.9.1, 4.0.1, 4.1.1, 4.2.0, 4.3.1
+        3.6.2, 3.7.2, 3.8.1, 3.9.1, 4.0.1, 4.1.1, 4.2.0, 4.3.1, 4.4.0
 """
 
 from typing import Final
@@ -131,5 +131,11 @@ RELEASES: Final = (
         "35:1-5",
         "metadata.version:7-30-30 kraft.version:0-1-1 transaction.version:0-2-2 group.version:0-1-1 "
         "eligible.leader.replicas.version:0-1-1 share.version:0-1-1 streams.version:0-1-1",
+    ),
+    (
+        "4.4",
+        "18:0-5 28:0-6 42:0-3 88:0-1 89:0-1 93:0-0 94:0-0",
+        "metadata.version:7-33-33 kraft.version:0-1-1 transaction.version:0-2-2 group.version:0-1-1 "
+        "eligible.leader.replicas.version:0-1-1 share.version:0-2-2 streams.version:0-1-1",
     ),
 )

@@ -3,8 +3,10 @@
 A ShareSnapshot holds the whole state, a ShareUpdate what has changed since. Kafka combines them so that the higher
 delivery count counts, then the state further on. An acquisition alone is not written, and the same state written twice
 is a write that was tried again. So a record was delivered again after its end only if it comes with a higher count.
+A record on the way to a dead-letter queue (KIP-1191) has come to its end. That it was never archived is no proof of a
+fault: the broker may have died, or failed to write it.
 
-Source: KIP-932; Kafka's PersisterStateBatchCombiner.
+Source: KIP-932, KIP-1191; Kafka's PersisterStateBatchCombiner.
 """
 
 from __future__ import annotations
@@ -17,8 +19,14 @@ from protocol.errors import KafkaError, MalformedError
 from protocol.messages.share_state_records import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
 
 SNAPSHOT: Final = 0  # record types, in the first two bytes of a key
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
-STATES: Final = {AVAILABLE: "available", ACKNOWLEDGED: "acknowledged", ARCHIVED: "archived"}
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
+STATES: Final = {
+    AVAILABLE: "available",
+    ACKNOWLEDGED: "acknowledged",
+    ARCHIVING: "on the way to a dead-letter queue",
+    ARCHIVED: "archived",
+}
+FINISHED: Final = (ACKNOWLEDGED, ARCHIVING, ARCHIVED)  # the group gets such a record no more
 MOST_KEPT: Final = 10_000  # stretches of finished records below the start offset
 AGAIN, BEYOND, UNREAD, SKIPPED = "again", "beyond", "unread", "skipped"  # what is wrong with a record
 
@@ -142,7 +150,7 @@ class _Partition:
                 changed = [part for each in changed for part in _without(each, old)]
                 continue
             kept += _without(old, piece)
-            if old.state in (ACKNOWLEDGED, ARCHIVED) and piece.delivery > old.delivery:
+            if old.state in FINISHED and piece.delivery > old.delivery:
                 again.append(old)
         self.stretches = sorted(kept + changed)
         if again:
@@ -160,8 +168,8 @@ class _Partition:
         if piece.delivery > self.most_deliveries:
             detail = f"{_records(first, last)} came to delivery {piece.delivery}, the limit is {self.most_deliveries}"
             yield Wrong(BEYOND, piece.said, None, 0, first, last, detail)
-        if piece.state == ARCHIVED and piece.delivery <= 0:
-            detail = f"{_records(first, last)} {_are(first, last)} archived, but never came to a consumer"
+        if piece.state in (ARCHIVING, ARCHIVED) and piece.delivery <= 0:
+            detail = f"{_records(first, last)} {_are(first, last)} {STATES[piece.state]}, but never came to a consumer"
             yield Wrong(UNREAD, piece.said, None, 0, first, last, detail)
 
     def _move_start(self, start: int, record: StateRecord) -> Iterator[Wrong]:
@@ -170,7 +178,7 @@ class _Partition:
         if self.last is not None and 0 <= before < start:
             lost = record.lost_before - self.last.lost_before
             at = before
-            for each in [s for s in self.stretches if s.state in (ACKNOWLEDGED, ARCHIVED) and s.last >= before]:
+            for each in [s for s in self.stretches if s.state in FINISHED and s.last >= before]:
                 if at < min(each.first, start):
                     yield self._skipped(at, min(each.first, start) - 1, record, lost)
                 at = max(at, each.last + 1)
@@ -189,7 +197,7 @@ class _Partition:
         for each in self.stretches:
             if each.last >= start:
                 rest.append(each)
-            elif each.state in (ACKNOWLEDGED, ARCHIVED):
+            elif each.state in FINISHED:
                 if below and below[-1].last + 1 == each.first and below[-1][2:4] == each[2:4]:
                     below[-1] = each._replace(first=below[-1].first)
                 else:

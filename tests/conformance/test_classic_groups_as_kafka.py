@@ -1,4 +1,4 @@
-"""The answers that Apache Kafka 4.3.1 gave to random scripts of group requests, given again.
+"""The answers that Apache Kafka 4.4.0 gave to random scripts of group requests, given again.
 
 classic_groups.json was written by `group_scripts.py` on a fresh broker of Apache Kafka with
 group.initial.rebalance.delay.ms=0. Where Kafka leaves the choice to the order of a hash map (who leads

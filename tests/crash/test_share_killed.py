@@ -1,8 +1,8 @@
 """A share group at work, killed at every single change it makes to the disk, and started again.
 
 What was acknowledged to a member is not delivered again; what was not is delivered; a delivery count that a member was
-told of a record given back does not go back. At `os` the process dies; at `fsync` the power goes, with all that was not
-synced.
+told of a record given back does not go back. What was rejected is in the dead-letter queue, perhaps twice. At `os` the
+process dies; at `fsync` the power goes, with all that was not synced.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from budget import slow
 from core_broker import Client, SimulatedCrash, World, make_topic
-from unit.coordinator.share.kit import GROUP, Member, ShareWorld
+from unit.coordinator.share.kit import GROUP, Member
+from unit.coordinator.share.letters_kit import AUTO_CREATE, QUEUE, TOPIC_NAME, LettersWorld
 
 from protocol.errors import ErrorCode
 from storage.files.sim_env import ALL_KINDS, sim_env
@@ -26,6 +27,7 @@ SETTINGS = {
     "share_coordinator_state_topic_prune_interval_ms": "1000",
     "share_coordinator_cold_partition_snapshot_interval_ms": "3000",
     "offsets_topic_num_partitions": "2",
+    AUTO_CREATE.replace(".", "_"): "true",
 }
 
 
@@ -35,11 +37,12 @@ class Seen:
 
     done: set[int] = field(default_factory=set)  # accepted or rejected, and told so
     asked: set[int] = field(default_factory=set)  # the same, without an answer yet
+    rejected: set[int] = field(default_factory=set)  # of those
     counts: dict[int, int] = field(default_factory=dict)  # delivery counts of records given back, and told so
     begun: bool = False  # the group's setting and the first records are there
 
 
-class Killed(ShareWorld):
+class Killed(LettersWorld):
     """A world whose disk kills the process at some operation."""
 
     def __init__(self, world: World) -> None:
@@ -51,6 +54,8 @@ def acknowledge(member: Member, seen: Seen, first: int, last: int, kind: int, co
     offsets = set(range(first, last + 1))
     if kind != 2:
         seen.asked |= offsets
+    if kind == 3:
+        seen.rejected |= offsets
     assert member.ack_error((first, last, [kind])) == 0
     if kind == 2:
         seen.counts.update(dict.fromkeys(offsets, count))
@@ -63,7 +68,7 @@ def session(world: World, seen: Seen) -> None:
     """Two members: one accepts, rejects and releases, the other one hangs until its locks expire."""
     share = Killed(world)
     make_topic(share.client, "t")
-    assert share.set(**{"share.auto.offset.reset": "earliest"}) == 0
+    assert share.set(**{"share.auto.offset.reset": "earliest", TOPIC_NAME: QUEUE}) == 0
     share.produce(*[3] * 4)
     seen.begun = True
     a, b = share.reader("a"), share.reader("b")
@@ -109,6 +114,10 @@ def check(world: World, seen: Seen) -> None:
     assert not seen.done & delivered.keys(), f"delivered again: {sorted(seen.done & delivered.keys())}"
     missing = set(range(RECORDS)) - seen.done - seen.asked - delivered.keys()
     assert not missing, f"lost: {sorted(missing)}"
+    letters = {offset for offset, _ in share.offsets()}
+    given_up = seen.rejected - delivered.keys()
+    assert given_up <= letters <= seen.rejected, f"letters: {letters}, given up: {given_up}"
+    assert not share.under_way
     for offset, count in seen.counts.items():
         if offset in delivered:
             assert delivered[offset] > count, f"{offset} was delivered {count} times, and now {delivered[offset]}"

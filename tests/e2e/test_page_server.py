@@ -15,11 +15,19 @@ import pytest
 from clientwork import until
 from cluster_kit import Wire
 from confluent_kafka import Consumer, Producer, TopicPartition
+from core_requests import GROUP_RESOURCE, alter_request, produce_request
 from test_control import exchange
 from wire_peer import resident_bytes
 
 from momus import Broker
 from momus.control import Control
+from momus.faults import once
+from protocol.messages.share_fetch import (
+    ShareFetchRequest,
+    ShareFetchRequestAcknowledgementBatch,
+    ShareFetchRequestFetchPartition,
+    ShareFetchRequestFetchTopic,
+)
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
 STATIC = Path(__file__).parents[2] / "broker" / "shell" / "page" / "static"
@@ -263,3 +271,44 @@ def test_list_of_groups_says_nothing_of_the_lag_of_a_share_group(broker_factory)
         assert wire.call(request, 1).error_code == 0
     (row,) = broker.control.ask("GET", "/_admin/groups")["groups"]
     assert (row["type"], "lag" in row) == ("share", False)
+
+
+def test_share_group_shows_its_dead_letter_queue_and_what_keeps_letters_from_it(broker_factory):
+    broker = broker_factory()
+    broker.create_topic("t")
+    queue, where = "errors.deadletterqueue.topic.name", "/_admin/groups/s/details"
+    with closing(Wire(broker.bootstrap_servers)) as wire:
+
+        def set_group(**configs):
+            assert wire.call(alter_request(GROUP_RESOURCE, "s", configs), 1).responses[0].error_code == 0
+
+        set_group(**{"share.auto.offset.reset": "earliest"})
+        member = {"group_id": "s", "member_id": "m" * 22}
+        heartbeat = ShareGroupHeartbeatRequest(**member, member_epoch=0, subscribed_topic_names=["t"])
+        topic_id = wire.call(heartbeat, 1).assignment.topic_partitions[0].topic_id
+        nothing = {"queue": "", "exists": False, "copies": False, "why_not": ""}
+        assert broker.control.ask("GET", where)["dead_letters"] == nothing
+        set_group(**{queue: "dlq.s", "errors.deadletterqueue.copy.record.enable": "true"})
+        assert broker.control.ask("GET", where)["dead_letters"] == {
+            "queue": "dlq.s",
+            "exists": False,
+            "copies": True,
+            "why_not": "the topic dlq.s does not exist, and errors.deadletterqueue.auto.create.topics.enable is false",
+        }
+        broker.create_topic("dlq.s", config={"errors.deadletterqueue.group.enable": "true"})
+        broker.faults.fail_dead_letter("NETWORK_EXCEPTION", group="s", trigger=once)
+        broker.clock.freeze()
+        wire.call(produce_request("t", 0, b"a", b"b", b"c"), 7)
+        fetch = ShareFetchRequest(**member, share_session_epoch=0, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20)
+        fetch.max_records = fetch.batch_size = 10
+        part = ShareFetchRequestFetchPartition(partition_index=0)
+        fetch.topics = [ShareFetchRequestFetchTopic(topic_id=topic_id, partitions=[part])]
+        assert wire.call(fetch, 2).responses[0].partitions[0].acquired_records
+        batch = ShareFetchRequestAcknowledgementBatch(first_offset=0, last_offset=1, acknowledge_types=[3])
+        part.acknowledgement_batches, fetch.share_session_epoch = [batch], 1
+        assert wire.call(fetch, 2).responses[0].partitions[0].acknowledge_error_code == 0
+        shown = broker.control.ask("GET", where)
+        assert (shown["dead_letters"]["why_not"], shown["offsets"][0]["archiving"]) == ("", 2)
+        broker.clock.advance(seconds=1)
+        shown = broker.control.ask("GET", where)
+        assert (shown["offsets"][0]["archiving"], shown["offsets"][0]["lag"]) == (0, 1)

@@ -3,7 +3,8 @@
 Members acquire in both modes, accept, release, reject, hang until their lock expires, renew, die, and try to
 acknowledge what is not theirs; the log's start moves; now and then the process dies and the partition is made again
 from what was stored. Nothing is delivered to two members at once, nothing that is done comes again, no delivery count
-goes back.
+goes back. With a dead-letter queue, records on their way there are archived later, in any order, and the start offset
+waits for them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import copy
 from budget import budget
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker.coordinator.share.acknowledge import Acknowledgement, apply, decide
 from broker.coordinator.share.acquire import ReadBatch, Wish, acquire, enough_read
 from broker.coordinator.share.combine import combine
+from broker.coordinator.share.dead_letters.letter import Letter
 from broker.coordinator.share.share_partition import Limits, SharePartition
 from broker.coordinator.share.state import ShareState
 from protocol.errors import KafkaError
@@ -53,6 +55,10 @@ def facts(partition):
     )
 
 
+def offsets(letters):
+    return {offset for letter in letters for offset in range(letter.first, letter.last + 1)}
+
+
 class ShareMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +71,12 @@ class ShareMachine(RuleBasedStateMachine):
         # the model, by offset: (free, count), (member, count, deadline) or done
         self.known: dict[int, tuple[object, int, int]] = {}
         self.counts: dict[int, int] = {}  # the highest stored delivery count
-        self.finished: set[int] = set()  # stored as acknowledged or archived
+        self.finished: set[int] = set()  # stored as acknowledged, archiving or archived
+        self.letters: list[Letter] = []  # on their way
+
+    @initialize(has_queue=st.booleans())
+    def configure(self, has_queue):
+        self.limits = self.limits._replace(has_queue=has_queue)
 
     @property
     def end(self) -> int:
@@ -81,8 +92,10 @@ class ShareMachine(RuleBasedStateMachine):
                     if offset >= self.log_start:
                         assert count >= self.counts.get(offset, 0), "a stored delivery count went back"
                     self.counts[offset] = count
-                    if state in (2, 4):
+                    if state in (2, 3, 4):
                         self.finished.add(offset)
+                if state == 3:
+                    self.letters.append(Letter(first, last, count, ""))
         self.partition.move_start()
 
     # -- what happens
@@ -182,6 +195,17 @@ class ShareMachine(RuleBasedStateMachine):
         for offset in held:
             self.end_delivery(offset, done=False)
 
+    @precondition(lambda self: self.letters)
+    @rule(pick=st.integers(0, 30))
+    def letter_is_sent(self, pick):
+        letter = self.letters.pop(pick % len(self.letters))
+        ended = self.partition.end_archiving([letter])
+        assert [offset for first, last, *_ in ended for offset in range(first, last + 1)] == list(
+            range(letter.first, letter.last + 1)
+        )
+        assert {(state, count) for _, _, state, count in ended} == {(4, letter.delivery_count)}
+        self.store(ended)
+
     @rule(ms=st.integers(1, LOCK_MS))
     def wait(self, ms):
         self.now_ms += ms
@@ -209,6 +233,10 @@ class ShareMachine(RuleBasedStateMachine):
         """The process dies: the partition is made again from what is stored."""
         start = max(self.stored.start_offset, 0)
         self.partition = SharePartition.from_state(self.stored, start, 0)
+        resumed = [Letter(first, last, count, "") for first, last, _, count in self.partition.archiving()]
+        lost = offsets(self.letters) - offsets(resumed)
+        assert not lost or max(lost) < start, "a letter is forgotten"
+        self.letters = resumed
         if self.partition.start_offset < self.log_start:
             self.partition.log_start_moved(self.log_start)
         floor = self.partition.start_offset
@@ -227,6 +255,8 @@ class ShareMachine(RuleBasedStateMachine):
         for offset in range(self.log_start, floor):
             assert self.known.get(offset, (DONE,))[0] != FREE, f"{offset} will never be delivered"
         assert self.stored.start_offset <= floor
+        waiting = [offset for offset in offsets(self.letters) if offset >= self.log_start]
+        assert floor <= min(waiting, default=floor), "the start offset has not waited for a letter"
 
     @invariant()
     def complete_count_is_what_is_done_in_flight(self):

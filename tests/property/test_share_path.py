@@ -37,6 +37,8 @@ SETTINGS = [
     {"share.partition.max.record.locks": "1000"},
     {"share.record.lock.duration.ms": "15000"},
     {"share.delivery.count.limit": "2"},
+    {"errors.deadletterqueue.topic.name": "dlq.q"},
+    {"errors.deadletterqueue.topic.name": "dlq.q", "errors.deadletterqueue.copy.record.enable": "true"},
 ]
 
 EVENTS = ["produce"] * 6 + [

@@ -1,10 +1,13 @@
-"""The groups view: groups of all types with members and lag, and one group with its offsets."""
+"""The groups view: groups of all types with members and lag, one group with its offsets and dead-letter queue."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.share.dead_letters.addressee import has_queue, objection, queue_of, wants_copies
+from broker.coordinator.share.in_flight import ARCHIVING
+from broker.coordinator.share.state import Key
 from broker.handlers.group_admin import listed
 from broker.shell.control.calls.group_members import describe, share_offsets
 from broker.shell.control.routes import Call
@@ -70,13 +73,18 @@ def end_of(broker: Broker, topic: str, index: int) -> int | None:
 
 
 async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """State, epochs, members with what they have and shall have, and offsets with lag; an unknown group is Dead."""
+    """State, epochs, members with what they have and shall have, and offsets with lag; an unknown group is Dead.
+
+    Of a share group also `dead_letters`: the queue, why it cannot be written to, and of each offset how many records
+    are on their way there (`archiving`).
+    """
     name, broker = call.words["group"], cluster.broker
     client = LocalClient(broker, cluster.config)
     try:
         described = await describe(cluster, client, name)
         if described["type"] == "share":
             described["offsets"] = await share_offsets(cluster, client, name)
+            described["dead_letters"] = _dead_letters(broker, name, described["offsets"])
             return described
     finally:
         client.close()
@@ -101,3 +109,27 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         )
     offsets.sort(key=lambda each: (each["topic"], each["partition"]))
     return described
+
+
+def _dead_letters(broker: Broker, group: str, offsets: list[dict[str, Any]]) -> dict[str, Any]:
+    """The queue of a share group ("": none) and what keeps letters from it; each offset gets `archiving`."""
+    metadata = broker.metadata
+    for row in offsets:
+        topic = metadata.topics.get(row["topic"])
+        key = Key(group, b"" if topic is None else topic.topic_id, row["partition"])
+        try:
+            state = broker.share.coordinator.state(key)
+        except UNREADABLE:
+            state = None
+        stretches = () if state is None else state.batches
+        row["archiving"] = sum(last - first + 1 for first, last, found, _ in stretches if found == ARCHIVING)
+    queue = queue_of(metadata, group)
+    if not queue:
+        return {"queue": "", "exists": False, "copies": False, "why_not": ""}
+    why_not = objection(metadata, group) if has_queue(metadata, group) else "share.version is below 2"
+    return {
+        "queue": queue,
+        "exists": queue in metadata.topics,
+        "copies": wants_copies(metadata, group),
+        "why_not": why_not or "",
+    }

@@ -14,6 +14,7 @@ TOOLS = "org.apache.kafka.tools."
 TOPICS = TOOLS + "TopicCommand"
 PRODUCER = TOOLS + "ConsoleProducer"
 CONSUMER = TOOLS + "consumer.ConsoleShareConsumer"
+READER = TOOLS + "consumer.ConsoleConsumer"
 GROUPS = TOOLS + "consumer.group.ShareGroupCommand"
 CONFIGS = "org.apache.kafka.tools.ConfigCommand"
 RECORDS, MEMBERS = 200, 8
@@ -58,6 +59,34 @@ def test_eight_members_share_one_partition(tool, shared_broker, share_classes, n
     described = tool(GROUPS, "--describe", "--group", name, "--offsets")
     ((*_, lag),) = [line.split() for line in described.splitlines() if name in line]
     assert lag == "0"
+
+
+def test_rejected_records_come_into_the_dead_letter_queue_of_the_group_with_copies(
+    tool, shared_broker, share_classes, name
+):
+    """A consumer of the Java client reads there what another has rejected, headers and all."""
+    queue = f"dlq.{name}"
+    shared_broker.create_topic(queue, config={"errors.deadletterqueue.group.enable": "true"})
+    from_the_beginning(tool, name)
+    settings = f"errors.deadletterqueue.topic.name={queue},errors.deadletterqueue.copy.record.enable=true"
+    tool(CONFIGS, "--alter", "--entity-type", "groups", "--entity-name", name, "--add-config", settings)
+    tool(PRODUCER, "--topic", name, text="".join(f"{n}\n" for n in range(1, 31)))
+    command = [*JVM, "-cp", share_classes, "Shares", shared_broker.bootstrap_servers, name, name, "30", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("--topic", queue, "--from-beginning", "--max-messages", "4", "--timeout-ms", "20000")
+    printed = tool(READER, *words, "--formatter-property", "print.headers=true")
+    found = [line.rsplit("\t", 1) for line in printed.splitlines() if line.startswith("__dlq")]
+    assert sorted(int(value) for _, value in found) == [7, 14, 21, 28]
+    for headers, value in found:
+        assert dict(each.split(":", 1) for each in headers.split(",")) == {
+            "__dlq.errors.topic": name,
+            "__dlq.errors.partition": "0",
+            "__dlq.errors.offset": str(int(value) - 1),
+            "__dlq.errors.group": name,
+            "__dlq.errors.delivery.count": "1",
+            "__dlq.errors.message": "Offset rejected by client.",
+        }
 
 
 def test_console_consumer_accepts_what_the_console_producer_wrote(tool, name):

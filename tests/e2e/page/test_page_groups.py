@@ -8,6 +8,7 @@ import pytest
 from clientwork import until
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from core_requests import GROUP_RESOURCE, alter_request
 from page_kit import Load, producing
 from test_control import momus
 
@@ -134,6 +135,7 @@ def test_groups_agree_with_the_admin_api_under_load(broker, admin, page, wires):
             group_id="shared", member_id="m" * 22, member_epoch=0, subscribed_topic_names=["many"]
         )
         asked.call(share, 1)
+        asked.call(alter_request(GROUP_RESOURCE, "shared", {"errors.deadletterqueue.topic.name": HOSTILE}), 1)
         topology = StreamsGroupHeartbeatRequestTopology(
             epoch=1, subtopologies=[StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=["many"])]
         )
@@ -193,6 +195,12 @@ def test_groups_agree_with_the_admin_api_under_load(broker, admin, page, wires):
         )
         assert page.page.locator("[data-is=State]").text_content() == described["state"]
         assert page.page.locator("[data-is='Group epoch']").text_content() == str(described["group_epoch"])
+        queue = page.page.locator("[data-is='Dead-letter queue']")
+        assert queue.count() == (name == "shared")
+        assert page.page.locator("main img").count() == 0
+        if name == "shared":
+            assert HOSTILE in queue.text_content()
+            assert "does not exist" in queue.text_content()
     page.page.get_by_role("link", name="Groups").click()
     page.page.get_by_role("link", name="onerror").click()
     page.page.locator("h1").get_by_text(HOSTILE).wait_for()

@@ -18,7 +18,7 @@ from pipeline.audit.share_states import (
     walk,
 )
 
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 ID = bytes(range(16))
 KEY = Key("g", ID, 0)
 EMPTY = ShareState(0, 1, 0, 0, 0, 1, 1)
@@ -73,6 +73,26 @@ def test_acknowledged_record_that_comes_again_is_wrong():
 def test_archived_record_that_comes_again_is_wrong():
     begin = (snapshot(0), update(0, (0, 9, ARCHIVED, 2)))
     assert walked(*begin, update(0, (9, 9, ACKNOWLEDGED, 3))) == [(AGAIN, 2, 1, 0, 9, 9)]
+
+
+def test_way_through_a_dead_letter_queue_is_not_wrong():
+    begin = (snapshot(0), update(0, (0, 4, ARCHIVING, 1), (5, 9, AVAILABLE, 1)))
+    assert walked(*begin, update(0, (0, 4, ARCHIVED, 1)), update(5, (5, 9, ACKNOWLEDGED, 2))) == []
+    assert walked(*begin, update(0, (0, 4, ARCHIVING, 1)), update(0, (0, 4, ARCHIVED, 1))) == []  # tried again
+    assert walked(*begin, update(5, (5, 9, ACKNOWLEDGED, 2))) == []  # Kafka could not write ARCHIVED
+
+
+@pytest.mark.parametrize("state", [AVAILABLE, ACKNOWLEDGED, ARCHIVING])
+def test_record_on_the_way_to_a_dead_letter_queue_that_comes_again_is_wrong(state):
+    begin = (snapshot(0), update(0, (0, 9, ARCHIVING, 2)))
+    assert walked(*begin, update(0, (9, 9, state, 3))) == [(AGAIN, 2, 1, 0, 9, 9)]
+    (wrong,) = walk([StateRecord(at, 0, *record) for at, record in enumerate([*begin, update(0, (9, 9, state, 3))])], 5)
+    assert wrong.detail.endswith("but was on the way to a dead-letter queue at delivery 2")
+
+
+@pytest.mark.parametrize("state", [ARCHIVING, ARCHIVED])
+def test_record_that_is_given_up_without_a_delivery_is_wrong(state):
+    assert walked(snapshot(0), update(0, (2, 3, state, 0))) == [(UNREAD, 1, None, 0, 2, 3)]
 
 
 def test_state_that_began_again_contradicts_nothing():

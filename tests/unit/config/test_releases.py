@@ -154,7 +154,7 @@ def test_release_is_named_with_or_without_its_patch(text):
 
 @pytest.mark.parametrize("text", ["2.0", "5.0", "3", "latest", "3.9.x", "3.9.1.1"])
 def test_release_that_is_not_known_is_refused_with_those_that_are(text):
-    with pytest.raises(ConfigError, match=r"must be a release of Apache Kafka from 2\.1 to 4\.3"):
+    with pytest.raises(ConfigError, match=r"must be a release of Apache Kafka from 2\.1 to 4\.4"):
         release_named(text)
 
 

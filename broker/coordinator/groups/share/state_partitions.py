@@ -6,6 +6,9 @@ A share partition is assigned only when its state is there. The three lists are 
     initializing   asked for by a subscription; its first snapshot is not known to be durable
     initialized    its snapshot is durable
     deleting       its offsets or its group are being deleted, and its tombstone is not known to be durable
+
+Differs:   partitions that are added to a topic whose first state was asked for in vain begin at offset 0; in Kafka the
+           others of this topic, which are asked for again, do too.
 """
 
 from __future__ import annotations
@@ -37,10 +40,7 @@ class StatePartitions(NamedTuple):
         return StatePartitions(union(self.initializing, topics), self.initialized, deleting)
 
     def added(self, topic_id: bytes, partitions: frozenset[int]) -> frozenset[int]:
-        """Which of these, whose state is to be made, the topic did not have when the group came to know it.
-
-        Differs: Kafka also takes for added all partitions of a topic whose first state it has asked for in vain.
-        """
+        """Which of these, whose state is to be made, the topic did not have when the group came to know it."""
         if topic_id in self.initialized:
             return partitions
         if topic_id in self.initializing:

@@ -1,6 +1,8 @@
 """What a dead-letter queue gets for each record that a share group gave up: headers, and a copy where it is wanted.
 
-Source: KIP-1191; Kafka's ShareGroupDLQStateManager, whose names of headers and texts of causes these are.
+Differs:   a copy that is too large for a batch of the queue with its headers is left out; Kafka sends it, and when the
+           queue refuses it, archives what is left of its range of offsets without a record in the queue.
+Source:    KIP-1191; Kafka's ShareGroupDLQStateManager, whose names of headers and texts of causes these are.
 """
 
 from __future__ import annotations
@@ -59,7 +61,6 @@ def next_batch(
 
     `most_bytes`: of a batch of the queue. A copy that would make a batch larger is left out; a record without one is
     written in a batch of its own in any case, and refused by the queue.
-    Differs:   Kafka sends such a copy, and when the queue refuses it, gives up what is left of its range.
     """
     records: list[RecordTuple] = []
     size = HEADER_BYTES

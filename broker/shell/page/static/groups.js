@@ -29,6 +29,13 @@ function showAll(place) {
 const state = (text) => el("span", { class: text === "Stable" ? "good" : text === "Dead" ? "bad" : "warn" }, text);
 const epoch = (value) => (value < 0 ? "" : value);
 
+// The queue of a share group, and what keeps records from it; "" where there is none.
+function deadLetters(found) {
+  if (!found?.queue) return "";
+  return el("span", {}, found.exists ? link("topics", [found.queue]) : name(found.queue), found.copies ? ", with copies" : "",
+    found.why_not ? el("span", { class: "bad" }, `: nothing is written, ${found.why_not}`) : "");
+}
+
 function showGroup(place, group) {
   const path = `${base()}/groups/${quoted(group)}`;
   const head = el("div"), members = el("div"), assignments = el("div"), offsets = el("div"), lag = el("div");
@@ -46,7 +53,8 @@ function showGroup(place, group) {
     if (text === before) return;
     before = text;
     fill(head, el("dl", {}, ...[["Type", answer.type || "none"], ["State", state(answer.state)], ["Group epoch", epoch(answer.group_epoch)],
-      ["Assignment epoch", epoch(answer.assignment_epoch)], ["Assignor", name(answer.protocol)]]
+      ["Assignment epoch", epoch(answer.assignment_epoch)], ["Assignor", name(answer.protocol)],
+      ["Dead-letter queue", deadLetters(answer.dead_letters)]]
       .filter(([, value]) => value !== "").flatMap(([key, value]) => [el("dt", {}, key), el("dd", { "data-is": key }, value)])));
     fill(members, scroll("Members", table([
       { title: "Member", show: (row) => name(row.member) },
@@ -70,6 +78,7 @@ function showGroup(place, group) {
       { title: answer.type === "share" ? "Start" : "Committed", number: true, show: (row) => (row.committed < 0 ? "" : row.committed) },
       { title: "End", number: true, show: (row) => row.end ?? "?" },
       { title: "Lag", number: true, show: (row) => count(row.lag) },
+      ...(answer.dead_letters ? [{ title: "On the way to the queue", number: true, show: (row) => count(row.archiving) }] : []),
       { title: "Committed at (UTC)", wide: true, show: (row) => time(row.committed_ms) },
       { title: "Metadata", wide: true, show: (row) => name(row.metadata) },
       { title: "Member", wide: true, show: (row) => name(row.member) },

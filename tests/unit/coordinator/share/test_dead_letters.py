@@ -23,6 +23,7 @@ from unit.coordinator.share.letters_kit import (
     Said,
 )
 
+from broker.coordinator.share.dead_letters.originals import Originals
 from broker.coordinator.share.in_flight import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE
 from protocol.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -322,3 +323,18 @@ def test_setting_that_copies_is_looked_at_when_letters_are_written():
         assert world.set(**{COPY: "true"}) == 0
         assert member.ack_error((0, 0, [REJECT])) == 0
         assert copies(world) == [(None, b"a")]
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_records_to_copy_are_read_a_bounded_part_at_a_time(codec):
+    with LettersWorld() as world:
+        values = [b"%03d" % number * 100 for number in range(40)]
+        for at in range(0, 40, 4):
+            produce(world, *[(None, value, []) for value in values[at : at + 4]], attributes=codec)
+        partition = world.world.broker.partitions.get(world.world.broker.metadata.topics["t"], 0)
+        original, kept = Originals(partition, 30, 2000), []
+        for offset in range(5, 31):
+            assert original(offset) == (None, values[offset])
+            kept.append(len(original._found))
+        assert (min(kept), max(kept)) == (2, 6)
+        assert original(31) == (None, None)
