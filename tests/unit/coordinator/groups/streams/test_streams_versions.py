@@ -6,6 +6,7 @@ import pytest
 from unit.coordinator.groups.streams.kit import StreamsWorld, as_dict, tasks
 
 from protocol.errors import ErrorCode
+from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.streams_group import (
     StreamsGroupTopologyDescriptionUpdateRequest,
     TopologyDescription,
@@ -89,3 +90,17 @@ def test_description_that_is_sent_is_unsupported_whatever_the_group(world, group
         "The broker has no streams group topology description plugin configured.",
     )
     assert world.describe().error_code == 0, "the connection is still open"
+
+
+@pytest.mark.parametrize(
+    ("release", "versions"),
+    [("4.3", {88: (0, 0), 89: (0, 0)}), ("4.4", {88: (0, 1), 89: (0, 1), 93: (0, 0)})],
+)
+def test_older_release_has_the_versions_it_had(release, versions):
+    with StreamsWorld({"in": 1}, as_version=release) as world:
+        listed = world.client.call(
+            ApiVersionsRequest(client_software_name="c", client_software_version="1"), 3
+        ).api_keys
+        assert {k.api_key: (k.min_version, k.max_version) for k in listed if k.api_key in (88, 89, 93)} == versions
+        reply = world.member("a", version=0).join()
+        assert (reply.error_code, as_dict(reply.active_tasks)) == (0, {"0": [0]})
