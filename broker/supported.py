@@ -26,7 +26,7 @@ HEAD = """\
 # What is supported
 
 Made from the routing table and the handlers' header blocks by `python -m broker.supported`; do not edit. The reference
-is Apache Kafka 4.3.1.
+is Apache Kafka 4.4.0.
 
 ## APIs
 
@@ -37,7 +37,7 @@ is Apache Kafka 4.3.1.
 _SETTINGS = """
 ## Settings of brokers and topics
 
-All keys of Apache Kafka 4.3.1, in three classes. *obeyed*: with a test that fails when the key is ignored. *no effect*:
+All keys of Apache Kafka 4.4.0, in three classes. *obeyed*: with a test that fails when the key is ignored. *no effect*:
 stored, described, and named once at a start that sets it to something else than the default. *refused*: asks for
 security, a limit or a Java class that this broker does not have; a value that asks for it makes `momus serve` exit with
 code 2, and a change while running is an error.

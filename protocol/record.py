@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from protocol.errors import ErrorCode, KafkaError
+
 Buffer = bytes | bytearray | memoryview
 Headers = Sequence[tuple[str, bytes | None]]
 # key, value[, headers[, timestamp_ms]]
@@ -123,6 +125,27 @@ def encode_records(records: Sequence[RecordTuple], base_timestamp: int, timestam
             max_timestamp = timestamp
         add(encode_record(delta, timestamp - base_timestamp, key, value, headers or ()))
     return b"".join(parts), max_timestamp
+
+
+def check_record_sizes(section: bytes | memoryview, count: int, most_bytes: int) -> None:
+    """Refuse a record section in which a record is larger, without its length field, than a topic takes.
+
+    Errors:  KafkaError(INVALID_RECORD). ValueError: a length cannot be read.
+    Source:  max.decompressed.message.bytes of Kafka 4.4.
+    """
+    if len(section) <= most_bytes:
+        return
+    pos = 0
+    for _ in range(count):
+        if pos >= len(section):
+            return
+        size, pos = read_varint(section, pos)
+        if size > most_bytes:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"A record has {size} bytes when decompressed, max.decompressed.message.bytes is {most_bytes}",
+            )
+        pos += max(size, 0)
 
 
 def decode_records(

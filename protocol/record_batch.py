@@ -17,7 +17,7 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from protocol.compression import compress, decompress
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record import Buffer, Record, RecordTuple, decode_records, encode_records
+from protocol.record import Buffer, Record, RecordTuple, check_record_sizes, decode_records, encode_records
 
 HEADER_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12  # base offset and length: what the length field does not count
@@ -244,12 +244,19 @@ def records_of(batch: Buffer, header: BatchHeader, max_inflated_bytes: int = MAX
     return decompress(codec, view, max_inflated_bytes) if codec and header.record_count else view
 
 
-def iter_records(batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> Iterator[Record]:
-    """Every record of one batch, decompressed; raises KafkaError(INVALID_RECORD) where it is not whole."""
+def iter_records(
+    batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES, most_bytes: int | None = None
+) -> Iterator[Record]:
+    """Every record of one batch, decompressed.
+
+    Errors:  KafkaError(INVALID_RECORD): it is not whole, or it is compressed and a record is larger than `most_bytes`.
+    """
     header = BatchHeader.from_buffer(batch)
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     data = bytes(records_of(batch, header, max_inflated_bytes))
     try:
+        if most_bytes is not None and header.attributes & CODEC_MASK:
+            check_record_sizes(data, header.record_count, most_bytes)
         yield from decode_records(data, header.record_count, header.base_offset, header.base_timestamp, append_time)
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Record batch cannot be read: {error}") from None

@@ -39,6 +39,7 @@ from broker.cluster.acls import (
     WRITE,
     Acl,
 )
+from broker.cluster.host_ranges import are_known
 from broker.config.config_values import ConfigError
 from broker.security.principals import INTERNAL
 
@@ -65,6 +66,7 @@ class Authorizer:
 
     def __init__(self, config: BrokerConfig, acls: Callable[[], Acls]) -> None:
         self._acls = acls
+        self._with_ranges = are_known(config)
         texts = config.unknown
         self._super_users = frozenset(filter(None, (user.strip() for user in texts.get("super.users", "").split(";"))))
         for user in self._super_users:
@@ -86,7 +88,7 @@ class Authorizer:
         implied_by = _IMPLIED_BY.get(operation, (operation,))
         for acl in self._acls().about(resource_type, name):
             is_known = True
-            if not acl.concerns(principal, host):
+            if not acl.concerns(principal, host, with_ranges=self._with_ranges):
                 continue
             if acl.permission_type == DENY:
                 if acl.operation in (operation, ALL):
@@ -110,7 +112,7 @@ class Authorizer:
             acl
             for acl in self._acls().by_id.values()
             if acl.resource_type == resource_type
-            and acl.concerns(principal, host)
+            and acl.concerns(principal, host, with_ranges=self._with_ranges)
             and acl.operation in (operation, ALL)
         ]
         denied = {(acl.pattern_type, acl.resource_name) for acl in found if acl.permission_type == DENY}

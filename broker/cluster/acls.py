@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+from broker.cluster.host_ranges import is_within
 from protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
@@ -41,9 +42,11 @@ class Acl(NamedTuple):
             return name.startswith(self.resource_name)
         return self.resource_name in (name, WILDCARD)
 
-    def concerns(self, principal: str, host: str) -> bool:
-        """Whether it is about this client."""
-        return self.principal in (principal, EVERYBODY) and self.host in (host, WILDCARD)
+    def concerns(self, principal: str, host: str, *, with_ranges: bool = True) -> bool:
+        """Whether it is about this client. Its host is an address, a range of them, or "*"."""
+        if self.principal not in (principal, EVERYBODY):
+            return False
+        return self.host in (host, WILDCARD) or ("/" in self.host and with_ranges and is_within(host, self.host))
 
 
 class AclFilter(NamedTuple):

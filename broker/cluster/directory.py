@@ -390,6 +390,7 @@ def log_config(metadata: ClusterMetadata, topic: Topic) -> LogConfig:
         min_cleanable_dirty_ratio=ratio,
         max_compaction_lag_ms=number("max.compaction.lag.ms"),
         max_message_bytes=number("max.message.bytes"),
+        max_record_bytes=number("max.decompressed.message.bytes"),
         min_compaction_lag_ms=number("min.compaction.lag.ms"),
         delete_retention_ms=number("delete.retention.ms"),
         flush_messages=number("flush.messages"),

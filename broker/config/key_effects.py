@@ -1,6 +1,6 @@
 """What each of Kafka's settings does here: obeyed, without effect, or refused at the start (refused_keys.py).
 
-The keys are all those of brokers and topics of Apache Kafka 4.3.1.
+The keys are all those of brokers and topics of Apache Kafka 4.4.0.
 `python -m broker.supported` makes a table of them.
 """
 
@@ -55,6 +55,7 @@ _OBEYED = """
     log.retention.bytes log.retention.check.interval.ms log.retention.hours log.retention.minutes
     log.retention.ms log.roll.hours log.roll.ms log.segment.bytes max.compaction.lag.ms
     max.connection.creation.rate max.connections max.connections.per.ip max.connections.per.ip.overrides
+    max.decompressed.message.bytes
     max.incremental.fetch.session.cache.slots max.message.bytes max.request.partition.size.limit
     message.max.bytes message.timestamp.after.max.ms message.timestamp.before.max.ms message.timestamp.type
     min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas node.id num.partitions
@@ -103,7 +104,8 @@ _WITHOUT_EFFECT = """
     local.retention.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
     log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
-    log.local.retention.bytes log.local.retention.ms log.preallocate log.roll.jitter.hours log.roll.jitter.ms
+    log.local.retention.bytes log.local.retention.ms log.remote.copy.lag.bytes log.remote.copy.lag.ms
+    log.preallocate log.roll.jitter.hours log.roll.jitter.ms
     log.segment.delete.delay.ms metadata.log.dir metadata.log.max.record.bytes.between.snapshots
     metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
     metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
@@ -112,6 +114,8 @@ _WITHOUT_EFFECT = """
     num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     preallocate process.roles producer.id.expiration.check.interval.ms
     producer.purgatory.purge.interval.requests queued.max.requests remote.fetch.max.wait.ms
+    remote.copy.lag.bytes remote.copy.lag.ms sasl.oauthbearer.allow.unverified.audience
+    sasl.oauthbearer.allow.unverified.issuer
     remote.list.offsets.request.timeout.ms remote.log.copy.disable remote.log.delete.on.disable
     remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

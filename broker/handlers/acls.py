@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.base.context import Context
 from broker.cluster.acls import ANY, CLUSTER, CLUSTER_NAME, MATCH, Acl, AclFilter, acl_record
+from broker.cluster.host_ranges import are_known, fault_of
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.handlers.admin_view import after_metadata
 from broker.turn.decision import Decision
@@ -124,7 +125,7 @@ def create_acls(broker: View, ctx: Context, request: CreateAclsRequest) -> Decis
     for each in request.creations:
         result = AclCreationResult(error_message="")
         results.append(result)
-        if fault := _fault(each):
+        if fault := _fault(each) or (fault_of(each.host) if are_known(broker.config) else ""):
             result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, fault
             continue
         acl = Acl(

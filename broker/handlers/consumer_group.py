@@ -6,8 +6,6 @@ ConsumerGroupDescribe   v1: marks classic members.
 Behaviour: by a heartbeat a member joins (epoch 0), sends what changed, confirms what it gave back, keeps its session,
            leaves (-1), or leaves for a while (-2, static members). The steps are in groups/consumer/heartbeat.py.
            Describe answers epochs, members, and their current and target assignments.
-Differs:   a member of a consumer group that joins again under another instance id gives the old one up. In Kafka the
-           old id stays bound to it for ever, and no other member can take it.
 Absent:    client-side assignors of consumer groups. KIP-848 describes them, no Kafka release has them.
 """
 

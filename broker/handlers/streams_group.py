@@ -9,6 +9,8 @@ StreamsGroupTopologyDescriptionUpdate  The processing nodes of an application (K
 Behaviour: by a heartbeat a member joins (epoch 0), keeps its session, leaves (-1), leaves for a while (-2, static
            members), or asks the whole application to shut down. The broker creates internal topics. The steps are in
            groups/streams/heartbeat.py.
+Differs:   a streams heartbeat that is refused because its instance id is another member's takes nothing from that one.
+           In Kafka 4.4.0 the owner, or who takes over from it, may lose its tasks for a while.
 Absent:    in streams groups, as in Kafka 4.4: regular expressions for sources and topology updates are refused, and no
            warm-up tasks are given.
 """

@@ -188,7 +188,7 @@ def stamp(batch: ClientBatch, rules: TopicRules, now_ms: int, place: object) -> 
 
     payload = records = view[HEADER_BYTES:]
     if codec:
-        records = inflated(codec, records, rules.max_inflated_bytes)
+        records = inflated(codec, records, count, rules)
     scan = scan_records(records, count, keys_wanted=rules.keys_required)
     stored, append_ms = attributes, NO_TIMESTAMP
     if rules.log_append_time or attributes & LOG_APPEND_TIME:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from broker.partitions.record_scan import Scan, scan_records
 from protocol.compression import LZ4, ZSTD, decompress
 from protocol.errors import ErrorCode, KafkaError
-from protocol.record import Buffer
+from protocol.record import Buffer, check_record_sizes
 from protocol.record_batch import CODEC_MASK, LOG_OVERHEAD_BYTES, MAGIC, NO_TIMESTAMP, TRANSACTIONAL
 
 RECORD_ERRORS_SHOWN: Final = 3  # in the message of the whole batch; the list of record errors is complete
@@ -57,6 +58,7 @@ class TopicRules:
         "looks_up",
         "max_inflated_bytes",
         "max_message_bytes",
+        "max_record_bytes",
         "producer_id_expiration_ms",
         "segment_bytes",
         "timestamp_after_max_ms",
@@ -73,6 +75,7 @@ class TopicRules:
     ) -> None:
         policies = value("cleanup.policy")
         self.max_message_bytes: int = value("max.message.bytes")
+        self.max_record_bytes: int = value("max.decompressed.message.bytes")
         self.segment_bytes: int = value("segment.bytes")
         self.keys_required = "compact" in policies
         self.deletable = "delete" in policies or not self.keys_required
@@ -143,21 +146,25 @@ def one_batch(records: Buffer, zstd_allowed: bool) -> Buffer:
     return memoryview(records)[:size]
 
 
-def inflated(codec: int, records: Buffer, max_inflated_bytes: int) -> memoryview:
-    """The record section of a compressed batch.
+def inflated(codec: int, records: Buffer, count: int, rules: TopicRules) -> memoryview:
+    """The record section of a compressed batch of `count` records.
 
     Errors:  MESSAGE_TOO_LARGE: it is above the limit, and the client may split its batch.
-             INVALID_RECORD: it cannot be inflated, here or by Java clients, which know no linked blocks and no
-             dictionaries of lz4. The CRC was right, so a retry would not help.
+             INVALID_RECORD: a record is above max.decompressed.message.bytes, or the section cannot be inflated, here
+             or by Java clients, which know no linked blocks and no dictionaries of lz4. The CRC was right, so a retry
+             would not help.
     """
     if codec == LZ4 and len(records) > _LZ4_FLAGS_AT and records[_LZ4_FLAGS_AT] & _LZ4_FLAGS != _LZ4_INDEPENDENT:
         raise invalid_record("The lz4 frame has linked blocks or a dictionary, which Java clients cannot read")
     try:
-        return memoryview(decompress(codec, records, max_inflated_bytes))
+        section = memoryview(decompress(codec, records, rules.max_inflated_bytes))
     except KafkaError as error:
         if error.code == ErrorCode.CORRUPT_MESSAGE:
             raise invalid_record(error.message or "The records of the batch cannot be inflated") from None
         raise
+    with suppress(ValueError):  # a length that cannot be read: the scan that follows says so
+        check_record_sizes(section, count, rules.max_record_bytes)
+    return section
 
 
 def check_records(

@@ -99,7 +99,7 @@ def clean(
         plan.tombstones_end = tombstones_end
     segments = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
     yield from plan_transactions(plan, segments, producers or ProducersInLog())
-    yield from plan_keys(plan, segments, log.cleaned_offset, max_keys)
+    yield from plan_keys(plan, segments, log.cleaned_offset, max_keys, log.config.max_record_bytes)
     segments = [segment for segment in segments if segment.base_offset < plan.end_offset]
     for group in _groups(segments, log.config.segment_bytes):
         yield  # the renames and removals of a group are a slice of their own

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeAlias
 
-from protocol.record import Record, decode_keys, decode_records
+from protocol.record import Record, check_record_sizes, decode_keys, decode_records
 from protocol.record_batch import (
     ABORT,
+    CODEC_MASK,
     TRANSACTIONAL,
     BatchHeader,
     control_type,
@@ -198,7 +199,7 @@ def _is_abort(segment: Segment, position: int, header: BatchHeader) -> bool:
     return False
 
 
-def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: int) -> Iterator[None]:
+def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: int, most_bytes: int) -> Iterator[None]:
     """The last offset of each key from dirty_offset on, until there are max_keys of them."""
     last_by_key = plan.last_by_key
     runs: Runs[tuple[bytes, int, int]] = Runs()  # digest of the key, offset, base offset of the batch
@@ -214,7 +215,7 @@ def plan_keys(plan: Plan, segments: list[Segment], dirty_offset: int, max_keys: 
                 break
             if header.is_control or plan.is_aborted(header):
                 continue
-            section = section_of(batch, header)
+            section = section_of(batch, header, most_bytes)
             if not plan.commits or _TXID not in section:  # a commit of its own
                 if runs.is_open and header.record_count:
                     _close(plan, runs)
@@ -261,9 +262,15 @@ def _close(plan: Plan, runs: Runs[tuple[bytes, int, int]]) -> None:
         plan.whole |= bases
 
 
-def section_of(batch: bytes | memoryview, header: BatchHeader) -> bytes:
-    """The uncompressed record section of a batch."""
-    return bytes(records_of(batch, header))
+def section_of(batch: bytes | memoryview, header: BatchHeader, most_bytes: int | None = None) -> bytes:
+    """The uncompressed record section of a batch.
+
+    Errors:  KafkaError(INVALID_RECORD): it is compressed, and a record is larger than `most_bytes`.
+    """
+    section = bytes(records_of(batch, header))
+    if most_bytes is not None and header.attributes & CODEC_MASK:
+        check_record_sizes(section, header.record_count, most_bytes)
+    return section
 
 
 def raw_records(section: bytes, header: BatchHeader) -> Iterator[Record]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from protocol.record import Record
 from protocol.record_batch import BatchHeader, iter_records
 from storage.segments.segment import Segment, read_batches
 
@@ -12,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def offset_for_timestamp(log: LogWriter, timestamp: int) -> tuple[int, int, int] | None:
-    """(timestamp, offset, leader epoch); the time index narrows it to a few batches, the records decide."""
+    """(timestamp, offset, leader epoch); the time index narrows it to a few batches, the records decide.
+
+    Errors:  KafkaError(INVALID_RECORD): a record in them is larger than max.decompressed.message.bytes.
+    """
     start = log.log_start_offset
     for segment in list(log.segments):
         if segment.largest_timestamp < timestamp:
@@ -24,7 +29,7 @@ def offset_for_timestamp(log: LogWriter, timestamp: int) -> tuple[int, int, int]
         for at, header in segment.headers(position):
             if header.max_timestamp < timestamp or header.last_offset < start:
                 continue
-            for record in iter_records(_batch(segment, at, header)):
+            for record in _records(log, segment, at, header):
                 if record.timestamp >= timestamp and record.offset >= start:
                     return record.timestamp, record.offset, header.partition_leader_epoch
     return None
@@ -40,13 +45,13 @@ def max_timestamp(log: LogWriter) -> tuple[int, int, int] | None:
     for at, header in segment.headers(segment.position_of(segment.max_timestamp_offset)):
         if header.max_timestamp < largest:
             continue
-        for record in iter_records(_batch(segment, at, header)):
+        for record in _records(log, segment, at, header):
             if record.timestamp == largest:
                 return largest, record.offset, header.partition_leader_epoch
         return None  # as in Kafka: its records are gone, or all of them are older than the time "none"
     return None
 
 
-def _batch(segment: Segment, position: int, header: BatchHeader) -> memoryview:
+def _records(log: LogWriter, segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
     _, _, batch = next(read_batches(segment.file, position, position + header.size))
-    return batch
+    return iter_records(batch, most_bytes=log.config.max_record_bytes)

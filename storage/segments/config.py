@@ -22,6 +22,7 @@ class LogConfig(NamedTuple):
     max_compaction_lag_ms: int = (1 << 63) - 1
     delete_retention_ms: int = DAY_MS
     max_message_bytes: int = 1048588
+    max_record_bytes: int = (1 << 31) - 9
     flush_messages: int = (1 << 63) - 1
     flush_ms: int = (1 << 63) - 1
 

@@ -82,7 +82,7 @@ def streams_join(case: Case, member: str, plan: Values, **more: Plain) -> Values
         "UserEndpoint": None,
         **more,
     }
-    return case.add("StreamsGroupHeartbeat", 0, body, member, member)
+    return case.add("StreamsGroupHeartbeat", case.version("StreamsGroupHeartbeat"), body, member, member)
 
 
 def streams_beat(case: Case, member: str, epoch: Plain, confirms: bool = False, **more: Plain) -> Values:
@@ -98,7 +98,7 @@ def streams_beat(case: Case, member: str, epoch: Plain, confirms: bool = False, 
         **{tasks: said(f"{tasks}:{member}", 0, []) if confirms else None for tasks in TASKS},
         **more,
     }
-    return case.add("StreamsGroupHeartbeat", 0, body, member, member)
+    return case.add("StreamsGroupHeartbeat", case.version("StreamsGroupHeartbeat"), body, member, member)
 
 
 def _odd(case: Case, member: str, plan: Values) -> Values:
@@ -106,7 +106,7 @@ def _odd(case: Case, member: str, plan: Values) -> Values:
     active = [{"SubtopologyId": case.one("0", "9"), "Partitions": case.one([0], [9], [], [-1])}]
     warm: Values = {"WarmupTasks": [{"SubtopologyId": "0", "Partitions": [0]}], "ActiveTasks": [], "StandbyTasks": []}
     return case.act(
-        lambda: streams_beat(case, member, epoch, InstanceId="x"),
+        lambda: streams_beat(case, member, epoch, InstanceId=case.one("x", "")),
         lambda: streams_beat(case, member, epoch, ActiveTasks=[]),
         lambda: streams_beat(case, member, epoch, **warm),
         lambda: streams_beat(case, member, epoch, True, ActiveTasks=active),
@@ -118,7 +118,9 @@ def _odd(case: Case, member: str, plan: Values) -> Values:
         lambda: streams_beat(case, member, epoch, RebalanceTimeoutMs=5000),
         lambda: streams_beat(case, member, epoch, UserEndpoint={"Host": "h2", "Port": 2}),
         lambda: streams_beat(case, member, epoch, ClientTags=[{"Key": "a", "Value": "b"}]),
-        lambda: streams_beat(case, member, epoch, TaskOffsets=[{"SubtopologyId": "0", "Partition": 0, "Offset": 1}]),
+        lambda: streams_beat(case, member, epoch, TaskOffsets=_offsets_of_tasks(case)),
+        lambda: streams_beat(case, member, epoch, TaskEndOffsets=_offsets_of_tasks(case)),
+        lambda: _describe_nodes(case, member),
         lambda: streams_join(case, member, plan, ActiveTasks=None),
         lambda: streams_join(case, member, plan, ProcessId=None),
         lambda: streams_join(case, member, plan, RebalanceTimeoutMs=-1),
@@ -126,40 +128,97 @@ def _odd(case: Case, member: str, plan: Values) -> Values:
     )
 
 
+def _offsets_of_tasks(case: Case) -> list[Values]:
+    return [
+        {"SubtopologyId": case.one("0", "0", "9"), "Partition": case.one(0, 1, 9), "Offset": case.one(0, 5, -2)}
+        for _ in range(case.rng.randrange(4))
+    ]
+
+
+def _describe_nodes(case: Case, member: str) -> Values:
+    node = {"Name": "n", "NodeType": 1, "SourceTopics": ["&s0"], "SinkTopic": None, "Stores": [], "Successors": []}
+    nodes = {"Subtopologies": [{"SubtopologyId": "0", "Nodes": [node]}], "GlobalStores": []}
+    body = {"GroupId": case.one(GROUP, ""), "MemberId": "%" + member, "TopologyEpoch": 0, "TopologyDescription": nodes}
+    return case.add("StreamsGroupTopologyDescriptionUpdate", 0, body)
+
+
+def _describe(case: Case) -> Values:
+    version = case.version("StreamsGroupDescribe")
+    asked = {"IncludeTopologyDescription": case.maybe(0.5)} if version else {}
+    return case.add("StreamsGroupDescribe", version, {"GroupIds": [GROUP], **asked})
+
+
+def _settings(case: Case) -> None:
+    key = case.do(
+        {
+            "streams.num.standby.replicas": 4,
+            "streams.rack.aware.assignment.tags": 2,
+            "streams.task.offset.interval.ms": 1,
+            "streams.acceptable.recovery.lag": 1,
+            "streams.assignor.name": 1,
+        }
+    )
+    value = {
+        "streams.num.standby.replicas": case.one("1", "2", "3", "0"),
+        "streams.rack.aware.assignment.tags": case.one("k", "k, zone", "k,k", ""),
+        "streams.task.offset.interval.ms": case.one("15000", "14999", "70000"),
+        "streams.acceptable.recovery.lag": case.one("0", "-1", "5000000000"),
+        "streams.assignor.name": case.one("sticky", "other"),
+    }[key]
+    configs = [{"Name": key, "ConfigOperation": 0, "Value": value}]
+    body = {"Resources": [{"ResourceType": 32, "ResourceName": GROUP, "Configs": configs}]}
+    case.add("IncrementalAlterConfigs", 1, body)
+
+
 def streams(case: Case) -> None:
-    """One group of one or two members."""
+    """One group of one or two members; the first may be static, and then another one may take over from it."""
     members = ["q0", "q1"][: 1 + case.count(6, 2)]
+    static = {"q0": "i0", "q2": "i0"} if case.maybe(0.35) else {}
     plan = topology(case)
-    if case.maybe(0.15):
-        configs = [
-            {"Name": "streams.num.standby.replicas", "ConfigOperation": 0, "Value": case.one("1", "2", "3", "0")}
-        ]
-        body = {"Resources": [{"ResourceType": 32, "ResourceName": GROUP, "Configs": configs}]}
-        case.add("IncrementalAlterConfigs", 1, body)
+    if case.maybe(0.2):
+        _settings(case)
     for member in members:
         endpoint = case.weighted(((None, 5), ({"Host": "h", "Port": 1}, 2)))
         tags: list[Values] = case.weighted((([], 5), ([{"Key": "k", "Value": "v"}], 1)))
-        streams_join(case, member, plan, UserEndpoint=endpoint, ClientTags=tags)
+        streams_join(case, member, plan, UserEndpoint=endpoint, ClientTags=tags, InstanceId=static.get(member))
+    if static:
+        members.append("q2")
 
     def some() -> str:
         return case.rng.choice(members)
 
+    def instance(member: str) -> Plain:
+        return static.get(member) if case.maybe(0.9) else None
+
     def beat(plus: int, confirms: bool) -> Values:
         member = some()
-        return streams_beat(case, member, said("ep:" + member, plus), confirms)
+        return streams_beat(case, member, said("ep:" + member, plus), confirms, InstanceId=instance(member))
+
+    def join(what: Values) -> Values:
+        member = some()
+        return streams_join(
+            case, member, what, InstanceId=instance(member), **({"ProcessId": "p-q0"} if member == "q2" else {})
+        )
+
+    def leave() -> Values:
+        member = some()
+        epoch = case.weighted(((-1, 6), (-2, 6 if member in static else 1), (-3, 0.5)))
+        return streams_beat(case, member, epoch, InstanceId=instance(member))
 
     mix = Mix(case, 0.05)
     mix.action(8, lambda: beat(0, False))
     mix.action(8, lambda: beat(0, True))
     mix.action(2, lambda: beat(-1, case.maybe(0.5)))
     mix.action(1, lambda: beat(case.one(1, 3), False))
-    mix.action(3, lambda: streams_join(case, some(), plan))
-    mix.action(1, lambda: streams_join(case, some(), topology(case)))
-    mix.action(1.5, lambda: streams_beat(case, some(), case.weighted(((-1, 8), (-2, 1), (-3, 0.5)))))
+    mix.action(4 if static else 3, lambda: join(plan))
+    mix.action(1, lambda: join(topology(case)))
+    mix.action(3 if static else 1.5, leave)
     mix.action(0.4, lambda: streams_beat(case, some(), said("ep:" + members[0]), ShutdownApplication=True))
     mix.action(4, lambda: _odd(case, some(), plan))
     _offsets(case, mix, members)
-    mix.action(3, lambda: case.add("StreamsGroupDescribe", 0, {"GroupIds": [GROUP]}))
+    mix.action(3, lambda: _describe(case))
+    if case.maybe(0.1):
+        mix.action(1, lambda: _settings(case))
     mix.action(3, lambda: o.group_reads(case, [GROUP]))
     mix.action(0.4, lambda: o.delete_groups(case, [GROUP]))
     mix.action(0.7, lambda: o.offset_delete(case, GROUP))

@@ -45,6 +45,9 @@ public final class WordCount {
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0); // every step of every count is seen
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);
         settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
+        if (arguments.length > 7) {
+            settings.put("group.instance.id", arguments[7]);
+        }
 
         StreamsBuilder builder = new StreamsBuilder();
         count(builder, arguments[2], arguments[3]);

@@ -84,20 +84,31 @@ class Instance:
 
 @pytest.fixture
 def start(word_count_classes: str, broker: Broker, tmp_path: Path) -> Iterator[Callable[..., Instance]]:
-    """Starts an instance: application id, topics, a number that makes it different from the others."""
+    """Starts an instance: application id, topics, a number that makes it different from the others.
+
+    instance   the group.instance.id of a static member
+    """
     started: list[Instance] = []
 
-    def run(application: str, lines: str, counts: str, number: int, guarantee: str = "at_least_once") -> Instance:
+    def run(
+        application: str,
+        lines: str,
+        counts: str,
+        number: int,
+        guarantee: str = "at_least_once",
+        instance: str | None = None,
+    ) -> Instance:
         folder, endpoint = str(tmp_path / f"state-{number}"), f"localhost:{7000 + number}"
         command = [*JVM, "-cp", word_count_classes, "WordCount", broker.bootstrap_servers]
-        instance = Instance([*command, application, lines, counts, folder, endpoint, guarantee])
-        started.append(instance)
-        return instance
+        told = [] if instance is None else [instance]
+        made = Instance([*command, application, lines, counts, folder, endpoint, guarantee, *told])
+        started.append(made)
+        return made
 
     yield run
-    for instance in started:
-        if instance.process.poll() is None:
-            instance.kill()
+    for each in started:
+        if each.process.poll() is None:
+            each.kill()
 
 
 @pytest.fixture

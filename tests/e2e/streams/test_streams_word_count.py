@@ -18,8 +18,13 @@ WORDS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
 
 
 @pytest.fixture
-def broker(broker_factory):
-    prompt = {"group.streams.heartbeat.interval.ms": 300, "group.streams.session.timeout.ms": 12_000}
+def session_timeout_ms():
+    return 12_000
+
+
+@pytest.fixture
+def broker(broker_factory, session_timeout_ms):
+    prompt = {"group.streams.heartbeat.interval.ms": 300, "group.streams.session.timeout.ms": session_timeout_ms}
     return broker_factory(config=prompt)
 
 
@@ -126,5 +131,26 @@ def test_words_are_counted_exactly_once_though_an_instance_is_killed(start, text
     one.kill()
     text.write(200)
     until(text.is_counted, "the second one counts alone")
+    two.stop()
+    assert text.wrong() == {}
+
+
+@pytest.mark.parametrize("session_timeout_ms", [120_000])
+def test_static_instance_that_comes_back_has_its_tasks_without_a_new_epoch(start, text, tool):
+    one = start("app", "lines", "counts", 1, instance="one")
+    two = start("app", "lines", "counts", 2, instance="two")
+    text.write(200)
+    until(text.is_counted, "words are counted")
+    until(lambda: both_have_counts(one, two), "each instance has some of the counts")
+    before = tool("--describe", "--group", "app", "--state", "--verbose")
+    one.stop()
+    assert len(members_of(tool, "app")) == 2, "it is away, and has its place"
+    again = start("app", "lines", "counts", 1, instance="one")
+    until(again.is_running, "it is back")
+    text.write(200)
+    until(text.is_counted, "both count again")
+    until(lambda: both_have_counts(again, two), "each instance has some of the counts")
+    assert tool("--describe", "--group", "app", "--state", "--verbose") == before
+    again.stop()
     two.stop()
     assert text.wrong() == {}

@@ -121,6 +121,9 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         "test_assignor_that_is_not_listed_is_not_used": """
             group.consumer.assignors
         """,
+        "test_log_with_a_larger_record_is_not_cleaned_nor_looked_up_by_time": """
+            max.decompressed.message.bytes
+        """,
         "test_broker_answers_under_the_node_id_that_was_set": """
             node.id
         """,

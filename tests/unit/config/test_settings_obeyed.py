@@ -20,6 +20,7 @@ from protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.transactions import InitProducerIdRequest
 from protocol.record_batch import build_batch
@@ -38,6 +39,7 @@ LOG_FIELDS = {
     "max.compaction.lag.ms": ("max_compaction_lag_ms", 22_222),
     "delete.retention.ms": ("delete_retention_ms", 33),
     "max.message.bytes": ("max_message_bytes", 4444),
+    "max.decompressed.message.bytes": ("max_record_bytes", 3333),
     "flush.messages": ("flush_messages", 5),
     "flush.ms": ("flush_ms", 6666),
 }
@@ -191,6 +193,29 @@ def test_cleaner_looks_again_after_its_backoff(backoff_ms):
     assert log.cleaned_offset == 0
     world.advance(1)
     assert log.cleaned_offset == 2
+
+
+@pytest.mark.parametrize(("most", "looked_up", "left"), [("2147483639", 0, 1), ("1000", 87, 2)])
+def test_log_with_a_larger_record_is_not_cleaned_nor_looked_up_by_time(most, looked_up, left):
+    """As Apache Kafka 4.4.0, where the topic's limit was lowered after a record of 2000 bytes had come compressed."""
+    world = World(max_decompressed_message_bytes=most)
+    client = Client(world)
+    create(client, **{"cleanup.policy": "compact", "max.decompressed.message.bytes": "2147483639"})
+    large = build_batch([(b"k", b"x" * 2000)], timestamp_ms=1_700_000_000_000, attributes=1)
+    produce = produce_request("t", 0)
+    produce.topic_data[0].partition_data[0].records = large
+    for _ in range(2):
+        assert client.call(produce, 9).responses[0].partition_responses[0].error_code == 0
+    log = world.broker.directory.logs["t", 0]
+    log.roll()
+    change = IncrementalAlterConfigsRequestAlterableConfig(name="max.decompressed.message.bytes", value=most)
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name="t", configs=[change])
+    assert client.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
+    asked = ListOffsetsPartition(partition_index=0, timestamp=1)
+    answer = client.call(ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[asked])]), 7)
+    assert answer.topics[0].partitions[0].error_code == looked_up
+    world.advance(60_000)
+    assert sum(header.record_count for header, _ in log.batches(0)) == left
 
 
 @pytest.mark.parametrize("interval_ms", [1000, 30_000])

@@ -79,9 +79,9 @@ def replace(broker, kind, name, configs, validate_only=False):
     return broker.call(alter_configs, request).responses[0].error_code
 
 
-def test_topic_has_kafkas_34_configs_with_defaults_and_synonyms(broker):
+def test_topic_has_kafkas_37_configs_with_defaults_and_synonyms(broker):
     result = describe(broker, TOPIC, "t")
-    assert (result.error_code, len(result.configs)) == (0, 34)
+    assert (result.error_code, len(result.configs)) == (0, 37)
     assert one(broker, TOPIC, "t", "retention.ms") == ("604800000", 5, [])  # as Kafka: hours are no synonym of ms
     assert one(broker, TOPIC, "t", "max.message.bytes") == (
         "1048588",

@@ -71,7 +71,7 @@ def test_create_makes_topic_with_id_and_tells_its_configs():
     assert reply.topic_id == made.topic_id != bytes(16)
     assert len(made.partitions) == 3
     told = {c.name: (c.value, c.config_source) for c in reply.configs}
-    assert len(told) == 34
+    assert len(told) == 37
     assert told["retention.ms"] == ("5", 1)
     assert told["segment.bytes"] == ("1073741824", 5)
     assert broker.metadata.value(made, "retention.ms") == 5

@@ -71,7 +71,7 @@ def test_map_holds_a_digest_in_the_place_of_a_long_key(log):
         put(log, (key, b"value"))
     seal(log)
     plan = Plan(NOW_MS, log.end_offset - 1)
-    for _ in plan_keys(plan, log.segments, 0, 1000):
+    for _ in plan_keys(plan, log.segments, 0, 1000, 1 << 30):
         pass
     assert len(plan.last_by_key) == len(KEYS)
     assert {key for key in plan.last_by_key if key in KEYS} == {key for key in KEYS if len(key) <= 64}

@@ -94,7 +94,7 @@ def heartbeat(machine: Machine, ctx: Context, request: ConsumerGroupHeartbeatReq
 def check_size(machine: Machine, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
     """Refuse one member too many; a member, and who comes for a known instance id, has its place already."""
     most = machine.config.group_consumer_max_size
-    if len(group.members) >= most and member_id not in group.members and instance_id not in group.static_members:
+    if member_id not in group.members and instance_id not in group.static_members and len(group.members) >= most:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {most} members.",
@@ -140,7 +140,7 @@ def _assignment(current: CurrentAssignment) -> ConsumerGroupHeartbeatResponseAss
 class Step(HeartbeatStep):
     """One request's way through a consumer group, step by step."""
 
-    __slots__ = ("assignor_name", "draft", "group", "machine", "replaced_id", "seen", "subscription_changed")
+    __slots__ = ("draft", "group", "machine", "replaced_id", "seen", "subscription_changed")
 
     def __init__(self, machine: Machine, group: ConsumerGroup, out: Outcome) -> None:
         self.machine = machine
@@ -219,10 +219,10 @@ class Step(HeartbeatStep):
             Draft(group, self.member.member_id, member_metadata, self.replaced_id) if is_other else Draft(group)
         )
         self.subscription_changed = bump or regex_change != regex.NO_CHANGE
-        default = self.machine.config.group_consumer_assignors[0]
-        self.assignor_name = group.preferred_assignor(default, old, member_metadata)
-        is_assigned_otherwise = self.assignor_name != group.preferred_assignor(default)
-        bump = bump or regex_change == regex.UPDATED_AND_RESOLVED or is_assigned_otherwise
+        bump = bump or regex_change == regex.UPDATED_AND_RESOLVED
+        if member_metadata.server_assignor != old.server_assignor:
+            default = self.machine.config.group_consumer_assignors[0]
+            bump = bump or group.preferred_assignor(default) != group.preferred_assignor(default, old, member_metadata)
         self._refresh_expressions()
         seen = group.metadata_seen
         if bump or seen is None or seen[0] is not metadata or seen[1] != metadata.version:
@@ -252,7 +252,11 @@ class Step(HeartbeatStep):
         interval_ms = self.machine.group_value(group.group_id, "consumer.assignment.interval.ms")
         if not is_due(group, self.group_epoch, interval_ms, out.now_ms):
             return
-        name = self.assignor_name
+        default = self.machine.config.group_consumer_assignors[0]
+        before = group.members.get(self.replaced_id or self.member.member_id)
+        name = group.preferred_assignor(
+            default, before.member_metadata if before is not None else None, self.member_metadata
+        )
         if draft.member_id is None:
             draft = Draft(group, self.member.member_id, self.member_metadata, self.replaced_id)
         spec = draft.spec(self.machine.metadata)

@@ -87,13 +87,11 @@ def heartbeat(
              GROUP_MAX_SIZE_REACHED, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY.
     """
     group = find_group(machine, request, out)
-    if topology is not None and len({s.subtopology_id for s in topology.subtopologies}) < len(topology.subtopologies):
-        raise KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, "Two subtopologies have the same id.")
-    if topology is not None and topology.epoch < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The topology epoch is negative.")
     owned, named = owned_tasks(request)
     step = Step(machine, group, out)
     step.find_member(request, owned)
+    if topology is not None:
+        topologies.check(topology)
     step.update_member(merged(step.member_metadata, ctx, request), topology, is_static=request.instance_id is not None)
     step.configure()
     if owned is not None:

@@ -279,6 +279,14 @@ def _configs_of(topic: StreamsGroupTopologyValueTopicInfo) -> dict[str, str]:
     return configs
 
 
+def check(topology: StreamsGroupTopologyValue) -> None:
+    """Refuse what no group takes. Errors: STREAMS_INVALID_TOPOLOGY, INVALID_REQUEST."""
+    if len({s.subtopology_id for s in topology.subtopologies}) < len(topology.subtopologies):
+        raise KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, "Two subtopologies have the same id.")
+    if topology.epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The topology epoch is negative.")
+
+
 def required_topics(topology: StreamsGroupTopologyValue) -> frozenset[str]:
     """All topics of the topology: creating or changing one concerns the group."""
     return frozenset(

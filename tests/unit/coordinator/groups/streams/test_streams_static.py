@@ -59,6 +59,15 @@ def test_join_with_an_instance_id_that_is_in_use_is_unreleased_even_for_its_owne
     )
 
 
+@pytest.mark.parametrize(
+    "shape", [topology(subtopology("0", "in"), epoch=-1), topology(subtopology("0", "in"), subtopology("0", "in"))]
+)
+def test_instance_id_in_use_is_looked_at_before_the_topology(world, shape):
+    s1, _ = pair(world)
+    s1.join()
+    assert s1.join(topology=shape).error_code == ErrorCode.UNRELEASED_INSTANCE_ID
+
+
 @pytest.mark.parametrize("epoch", [2, -1, -2])
 def test_request_with_an_instance_id_of_another_member_is_fenced(world, epoch):
     s1, s2 = pair(world)
