@@ -145,7 +145,7 @@ class Cluster(Forkable):
 
     def _begin_anew(self, path: str, **body: object) -> Any:
         answer = super()._begin_anew(path, **body)
-        self.cluster_id = answer["cluster_id"]
+        self.cluster_id = answer.get("cluster_id", self.cluster_id)  # a recording begins with the same one
         return answer
 
     @property
