@@ -1,4 +1,4 @@
-"""make differ: random requests to Apache Kafka 4.3.1 and to momus, answers compared. Needs java and mvn.
+"""make differ: random requests to Apache Kafka 4.4.0 and to momus, answers compared. Needs java and mvn.
 
     make differ ARGS="--seed 7 --cases 300"                        the default profile
     make differ ARGS="--profile restarts --seed 7 --cases 200"     latest, assignors, nodes, share, letters, expiry

@@ -75,6 +75,8 @@ def stands_alone(steps: list[Values]) -> bool:
             return False
         if step["api"] == "DescribeLogDirs" and not step["b"].get("Topics"):
             return False
+        if step["api"] == "DescribeUserScramCredentials" and not step["b"].get("Users"):
+            return False
         if step["api"] == "ListTransactions" and step["b"].get("DurationFilter", -1) != -1:
             return False
     return True

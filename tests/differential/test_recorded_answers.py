@@ -1,4 +1,4 @@
-"""momus against what Apache Kafka 4.3.1 answered to thousands of requests: tests/differential/recorded*.jsonl.xz."""
+"""momus against what Apache Kafka 4.4.0 answered to thousands of requests: tests/differential/recorded*.jsonl.xz."""
 
 from __future__ import annotations
 
