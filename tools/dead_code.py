@@ -17,6 +17,7 @@ PACKAGES = ("protocol", "storage", "broker", "momus", "pipeline")
 KINDS = {"function", "method", "class", "property", "import", "unreachable_code"}
 ROUTES = (  # name handlers as "module:function"
     REPOSITORY / "broker" / "handlers" / "__init__.py",
+    REPOSITORY / "broker" / "registry" / "routes.py",
     *(REPOSITORY / "broker" / "shell" / "control").glob("of_*/*.py"),
 )
 DECORATORS = ["@*.command", "@click.*", "@cli.*", "@main.*", "@pytest.fixture"]  # click and pytest call these

@@ -81,6 +81,9 @@ async def _serve(options: dict[str, Any]) -> int:
             from broker.shell.page.link import link  # 0.2 ms: few starts are looked at
 
             lines.append(f"momus ui {link(address)}\n")
+    if options["registry"]:
+        host, _, port = options["registry"].rpartition(":")
+        lines.append(f"momus registry {await process.open_registry(cluster, host.strip('[]'), int(port))}\n")
     if cluster.plan.security is not None and cluster.plan.security.word != "given":
         from broker.shell.client_configs import write_client_files  # 2 ms: most starts have no security
 
@@ -175,6 +178,7 @@ def serve(
     log_level: str = "WARNING",
     statsd: str | None = None,
     otel: str | None = None,
+    registry: str | None = None,
     control: str | None = None,
     control_token: str | None = None,
     ui: bool = False,
@@ -189,6 +193,7 @@ def serve(
     """Run a broker until SIGTERM or SIGINT. Returns the exit code.
 
     otel           an OTLP address over HTTP: a span for each request is sent there.
+    registry       HOST:PORT: a schema registry is served there.
     ui             print a link to the page of the control endpoint.
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
@@ -216,6 +221,7 @@ def serve(
         return 2
     plan.journal_bytes = journal_bytes
     told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
+    told["registry"] = registry
     try:
         options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
         return int(_loop()(_serve(options)))

@@ -1,0 +1,31 @@
+"""Opens the registry of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.shell.registry.endpoint import RegistryHttp
+from broker.shell.registry.examiner import Examiner
+from broker.shell.registry.opened import OpenRegistry
+from broker.shell.registry.service import Registry
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+
+def make_examiner() -> Examiner:
+    """What examines the schemas of all registries of a process."""
+    return Examiner()
+
+
+async def open_registry(cluster: ClusterServer, examiner: Examiner, host: str, port: int) -> OpenRegistry:
+    """Listen for a cluster's registry. Errors: OSError."""
+    registry = Registry(cluster, examiner)
+    http = RegistryHttp(registry, host)
+    address = await http.open(host, port)
+
+    async def close() -> None:
+        await http.close()
+        registry.close()
+
+    return OpenRegistry(f"http://{address}", registry.state, close)
