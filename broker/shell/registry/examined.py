@@ -18,8 +18,13 @@ def answer(given: Any) -> Any:
     from broker.registry.formats.checker import check
     from broker.registry.jobs import SchemaFaultError, job_of
 
+    def protoc(files: dict[str, str], main: str) -> bytes:
+        from broker.shell.registry.protoc import compiled  # 20 ms: Avro and JSON Schema do without
+
+        return compiled(files, main)
+
     try:
-        return {"found": check(job_of(given))}
+        return {"found": check(job_of(given), protoc)}
     except SchemaFaultError as error:
         return {"fault": str(error)}
     except MemoryError:

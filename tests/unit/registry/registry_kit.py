@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 
 from broker.registry.errors import RegistryError
-from broker.registry.formats.checker import check
+from broker.registry.formats import checker
 from broker.registry.jobs import Ask, SchemaFaultError
 from broker.registry.records import decode, encode
 from broker.registry.routes import find, words_of
 from broker.registry.state import RegistryState
+from broker.shell.registry.protoc import compiled
+
+
+def check(job):
+    return checker.check(job, compiled)
 
 
 class RegistryKit:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from registry_kit import check
 
-from broker.registry.formats.checker import check
 from broker.registry.jobs import Job, SchemaFaultError, Source
 
 

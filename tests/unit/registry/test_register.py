@@ -68,6 +68,13 @@ def test_transitive_level_compares_with_all_versions(registry, level, version):
     assert (answer["version"] if isinstance(answer, dict) else None) == version
 
 
+def test_another_type_never_fits(registry):
+    registry.register("s", ONE)
+    answer = registry.register("s", {"type": "object"}, schemaType="JSON")
+    assert answer[:2] == (409, 40901)
+    assert "Incompatible because of different schema type" in answer[2]
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
