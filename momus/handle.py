@@ -71,6 +71,14 @@ class ClusterHandle:
         cluster = self.control.prefix.removeprefix("/_admin").removeprefix("/clusters/") or "default"
         return f"http://{self.control.address}/ui#/{cluster}/topics"
 
+    @property
+    def registry_url(self) -> str:
+        """The cluster's schema registry, which is served from the first time that this is asked for.
+
+        Errors: ControlError: the cluster was made to ask another one, by `schema.registry.url`.
+        """
+        return str(self._ask("POST", "/registry", {})["url"])
+
     def get_bootstrap_server(self) -> str:
         """The address under the name that testcontainers gives it."""
         return self.bootstrap_servers

@@ -44,6 +44,7 @@ USED_ELSEWHERE = {
     "commit_if": "users",
     "restart": "users, of a broker",
     "ui_url": "users, of a broker",
+    "registry_url": "users, of a broker",
     "aio": "users, of a broker",
     "get_bootstrap_server": "users who come from testcontainers",
     "pytest_*": "pytest",

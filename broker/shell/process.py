@@ -169,6 +169,7 @@ class Process:
                 if self._examiner is None:
                     self._examiner = make_examiner()
                 cluster.registry = await open_registry(cluster, self._examiner, host, port)
+                cluster.config.tell_registry(cluster.registry.url)
             return cluster.registry.url
 
     def send_metrics(self, address: str) -> None:
