@@ -40,7 +40,7 @@ def register(state: RegistryState, ask: Ask) -> Steps:
     if given.version == 0 and given.number < 0:
         same = state.with_content(subject, content.digest())
         if same is not None:  # sent again, in its canonical form
-            return Decision(_answer(same))
+            return Decision(_answer(same, given))
     level = "NONE" if is_import or ask.flag("force") else _level(state, subject)
     found: Found = yield Job(
         source_of(state, content),
@@ -52,7 +52,7 @@ def register(state: RegistryState, ask: Ask) -> Steps:
     if given.version == 0 and given.number < 0:
         same = state.with_content(subject, content.digest())
         if same is not None:
-            return Decision(_answer(same))
+            return Decision(_answer(same, given))
     _check_fit(state, subject, _checked(subject, content, found))
     return _written(state, subject, given, content, is_import=is_import)
 
@@ -178,11 +178,18 @@ def _written(state: RegistryState, subject: str, given: Given, content: Content,
         and each.version < version
         and not state.referring(subject, each.version, deleted=True)
     ]
-    return Decision(_answer(row), (*gone, Record(SCHEMA, subject, version, row.to_value())))
+    return Decision(_answer(row, given), (*gone, Record(SCHEMA, subject, version, row.to_value())))
 
 
-def _answer(row: Version) -> Json:
-    return {"id": row.id, "version": row.version, "guid": row.guid, **row.content.to_json()}
+def _answer(row: Version, given: Given) -> Json:
+    """What names a version, and the schema where more than its form is not what was given.
+
+    Clients take a schema in the answer for the one that they have registered, and keep it: confluent-kafka then cannot
+    read a .proto in the place of the descriptor that it has sent.
+    """
+    named = {"id": row.id, "version": row.version, "guid": row.guid}
+    is_given = given.content.schema.strip() and given.content.metadata == row.content.metadata
+    return named if is_given else {**named, **row.content.to_json()}
 
 
 def look_up(state: RegistryState, ask: Ask) -> Steps:

@@ -94,7 +94,6 @@ ROUTES: Final = (
 UNSERVED: Final = {
     "dek-registry": "encryption keys",
     "exporters": "exporters",
-    "associations": "associations of subjects",
     "catalog": "the catalog",
     "contexts": "contexts",
 }
