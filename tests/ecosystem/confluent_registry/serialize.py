@@ -1,4 +1,4 @@
-"""confluent-kafka's client of registries and its three serializers. Arguments: the broker's and the registry's address."""
+"""confluent-kafka's client of registries, its three serializers. Arguments: addresses of broker and registry."""
 
 from __future__ import annotations
 
@@ -83,12 +83,21 @@ def main() -> None:
     message = order_class(id=7)
     message.at.seconds = 1
     serializer = ProtobufSerializer(order_class, client, {"use.deprecated.format": False})
-    found = round_trip("protobuf", serializer, ProtobufDeserializer(order_class, {"use.deprecated.format": False}), message)
+    found = round_trip(
+        "protobuf", serializer, ProtobufDeserializer(order_class, {"use.deprecated.format": False}), message
+    )
     assert found == message, found
     by_registry = ProtobufDeserializer(order_class, {"use.deprecated.format": False}, client)
     assert round_trip("protobuf2", serializer, by_registry, message) == message
 
-    assert sorted(client.get_subjects()) == ["avro-value", "json-value", "money", "money.json", "protobuf-value", "protobuf2-value"]
+    assert sorted(client.get_subjects()) == [
+        "avro-value",
+        "json-value",
+        "money",
+        "money.json",
+        "protobuf-value",
+        "protobuf2-value",
+    ]
     latest = client.get_latest_version("avro-value")
     assert client.get_schema(latest.schema_id).schema_str == latest.schema.schema_str
     assert client.lookup_schema("avro-value", order).version == 1
