@@ -73,9 +73,10 @@ Respond = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 class Head:
     """A request without its body."""
 
-    __slots__ = ("fields", "method", "target", "version")
+    __slots__ = ("fields", "method", "peer", "target", "version")
 
     def __init__(self, method: str, target: str, version: str, fields: dict[str, str]) -> None:
+        self.peer: Callable[[str], Any] = lambda name: None  # what its connection tells of the client
         self.method = method
         self.target = target
         self.version = version
@@ -160,6 +161,7 @@ class HttpServer:
                 return False
             async with asyncio.timeout(REQUEST_LIMIT_S):
                 head = await _read_head(first, reader)
+                head.peer = writer.get_extra_info
                 self.check(head)
                 body = await _read_body(reader, head)
             keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone

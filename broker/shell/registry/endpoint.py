@@ -18,12 +18,14 @@ from broker.shell.registry.service import Call
 
 if TYPE_CHECKING:
     from broker.shell.control.http import Head
+    from broker.shell.registry.access import Access
     from broker.shell.registry.service import Registry
 
 MEDIA: Final = "application/vnd.schemaregistry.v1+json"
 # In the order in which an Accept that does not choose is answered.
 ANSWERED: Final = (MEDIA, "application/vnd.schemaregistry+json", "application/json")
 TAKEN: Final = frozenset((*ANSWERED, "application/octet-stream"))
+UNAUTHORIZED: Final = 401
 LOOPBACK: Final = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?")
 
 
@@ -33,9 +35,10 @@ class RegistryHttp(HttpServer):
     host   where it listens.
     """
 
-    def __init__(self, registry: Registry, host: str) -> None:
+    def __init__(self, registry: Registry, access: Access, host: str) -> None:
         super().__init__(self._none)
         self._registry = registry
+        self._access = access
         self._is_local = LOOPBACK.fullmatch(host) is not None
 
     async def _none(self, method: str, target: str, body: dict[str, Any]) -> Any:
@@ -56,7 +59,10 @@ class RegistryHttp(HttpServer):
             media = _accepted(head)
             call = Call(head.method, head.target)
             call.body = _parsed(head, body)
-            return 200, Text(media, _written(call, await self._registry.serve(call)))
+            principal = self._access.who(head)
+            self._access.check(call, await self._registry.state(), head, principal)
+            answer = await self._registry.serve(call)
+            return 200, Text(media, _written(call, self._access.shown(call, answer, head, principal)))
         except RegistryError as error:
             return error.status, _refusal(media, error)
 
@@ -66,7 +72,8 @@ class RegistryHttp(HttpServer):
 
 
 def _refusal(media: str, error: RegistryError) -> Text:
-    return Text(media, dump({"error_code": error.code, "message": str(error)}))
+    fields = {"WWW-Authenticate": 'Basic realm="momus"'} if error.status == UNAUTHORIZED else {}
+    return Text(media, dump({"error_code": error.code, "message": str(error)}), fields)
 
 
 def _written(call: Call, answer: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.shell.registry.access import Access
 from broker.shell.registry.endpoint import RegistryHttp
 from broker.shell.registry.examiner import Examiner
 from broker.shell.registry.opened import OpenRegistry
@@ -21,11 +22,13 @@ def make_examiner() -> Examiner:
 async def open_registry(cluster: ClusterServer, examiner: Examiner, host: str, port: int) -> OpenRegistry:
     """Listen for a cluster's registry. Errors: OSError."""
     registry = Registry(cluster, examiner)
-    http = RegistryHttp(registry, host)
-    address = await http.open(host, port)
+    access = Access(cluster)
+    http = RegistryHttp(registry, access, host)
+    tls = access.tls()
+    address = await http.open(host, port, tls)
 
     async def close() -> None:
         await http.close()
         registry.close()
 
-    return OpenRegistry(f"http://{address}", registry.state, close)
+    return OpenRegistry(f"{'http' if tls is None else 'https'}://{address}", registry.state, close)
