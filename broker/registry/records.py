@@ -23,6 +23,7 @@ TYPES: Final = (JSON, PROTOBUF, AVRO)  # in the order in which they are answered
 MAX_INT: Final = (1 << 31) - 1
 
 Json = dict[str, Any]
+_read: Final = json.JSONDecoder().decode  # of bytes, json.loads would guess the encoding first
 
 
 class Reference(NamedTuple):
@@ -62,8 +63,8 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
     if key is None:
         raise ValueError("it has no key")
     try:
-        named = json.loads(key)
-        given = None if value is None else json.loads(value)
+        named = _read(key.decode())
+        given = None if value is None else _read(value.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(named, dict) or not (given is None or isinstance(given, dict)):
