@@ -73,10 +73,11 @@ Respond = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 class Head:
     """A request without its body."""
 
-    __slots__ = ("fields", "method", "peer", "target", "version")
+    __slots__ = ("abort", "fields", "method", "peer", "target", "version")
 
     def __init__(self, method: str, target: str, version: str, fields: dict[str, str]) -> None:
         self.peer: Callable[[str], Any] = lambda name: None  # what its connection tells of the client
+        self.abort: Callable[[], None] = lambda: None  # closes its connection at once
         self.method = method
         self.target = target
         self.version = version
@@ -161,7 +162,7 @@ class HttpServer:
                 return False
             async with asyncio.timeout(REQUEST_LIMIT_S):
                 head = await _read_head(first, reader)
-                head.peer = writer.get_extra_info
+                head.peer, head.abort = writer.get_extra_info, writer.transport.abort
                 self.check(head)
                 body = await _read_body(reader, head)
             keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
@@ -227,7 +228,7 @@ class HttpServer:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
         body = answer.body
-        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {answer.media}\r\n"
+        head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nContent-Type: {answer.media}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in answer.fields.items())
         head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
         writer.write(head.encode() + body)

@@ -49,6 +49,7 @@ class Registry:
 
     def __init__(self, cluster: ClusterServer, examiner: Examiner) -> None:
         self._examiner = examiner
+        self.cluster = cluster
         self._store = Store(cluster)
         self._writing = asyncio.Lock()
 
