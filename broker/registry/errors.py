@@ -16,13 +16,15 @@ class RegistryError(Exception):
     status   of HTTP.
     code     Confluent's, of which the first three digits are the status.
     why      what only momus says: for the journal; "" where the text says it all.
+    fault    the fault that refuses; "": none.
     """
 
-    def __init__(self, status: int, code: int, text: str, why: str = "") -> None:
+    def __init__(self, status: int, code: int, text: str, why: str = "", fault: str = "") -> None:
         super().__init__(text)
         self.status = status
         self.code = code
         self.why = why
+        self.fault = fault
 
 
 def subject_not_found(subject: str) -> RegistryError:

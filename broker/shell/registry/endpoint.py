@@ -15,6 +15,7 @@ from broker.registry.records import dump
 from broker.shell.control.http import LOCAL_HOST, HttpServer, is_of_our_page
 from broker.shell.control.routes import RefusedError, Text
 from broker.shell.registry.faults import served
+from broker.shell.registry.journal import Written
 from broker.shell.registry.service import Call
 
 if TYPE_CHECKING:
@@ -62,8 +63,15 @@ class RegistryHttp(HttpServer):
             call.body = _parsed(head, body)
             principal = self._access.who(head)
             self._access.check(call, await self._registry.state(), head, principal)
-            answer = await served(self._registry, call, head, principal)
-            return 200, Text(media, _written(call, self._access.shown(call, answer, head, principal)))
+            written = Written(self._registry.cluster, call, head, principal)
+            try:
+                answer = await served(self._registry, call, head, principal)
+                answer = self._access.shown(call, answer, head, principal)
+            except RegistryError as error:
+                written.refused(error)
+                raise
+            written.answered(answer)
+            return 200, Text(media, _written(call, answer))
         except RegistryError as error:
             return error.status, _refusal(media, error)
 

@@ -35,7 +35,9 @@ async def served(registry: Registry, call: Call, head: Head, principal: str) -> 
 async def _act(registry: Registry, fault: Fault, head: Head) -> None:
     what, cluster = fault.values["do"], registry.cluster
     if what == "error":
-        raise RegistryError(fault.values["status"], fault.values["code"], f"the fault {fault.name} acts")
+        raise RegistryError(
+            fault.values["status"], fault.values["code"], f"the fault {fault.name} acts", fault=fault.name
+        )
     if what == "disconnect":
         head.abort()
         raise asyncio.CancelledError
