@@ -77,9 +77,9 @@ def no_mode(subject: str) -> RegistryError:
 
 
 def incompatible(messages: list[str], why: str) -> RegistryError:
-    """The schema does not fit earlier versions."""
+    """The schema does not fit earlier versions. The code is 409 up to Confluent Platform 8.1, 40901 after it."""
     text = f"Schema being registered is incompatible with an earlier schema for subject, details: {_listed(messages)}"
-    return RegistryError(409, 40901, text, why)
+    return RegistryError(409, 409, text, why)
 
 
 def invalid_schema(text: str) -> RegistryError:

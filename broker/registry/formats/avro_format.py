@@ -34,8 +34,8 @@ class Parsed(NamedTuple):
 
 
 def parse(source: Source, protoc: Protoc) -> Parsed:
-    """Errors: SchemaFaultError."""
-    names = Names()
+    """A schema that is stored already may have names that Avro's standard does not allow. Errors: SchemaFaultError."""
+    names = Names(validate_names=source.version == 0)
     for name, text in source.references:
         _made(_tree(text, name), names, name)
     known = frozenset(names.names)
@@ -69,7 +69,7 @@ def _made(tree: Any, names: Names, name: str) -> Any:
     if isinstance(tree, str) and names.has_name(tree):
         return names.get_name(tree)
     try:
-        return make_avsc_object(tree, names)
+        return make_avsc_object(tree, names, names.validate_names, names.validate_names)
     except AvroException as error:
         raise SchemaFaultError(f"{_of(name)}{error}"[:ERROR_LETTERS]) from None
     except (TypeError, KeyError, AttributeError) as error:  # `avro` expects some types of JSON without looking

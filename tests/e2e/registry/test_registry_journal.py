@@ -43,7 +43,7 @@ def test_refusal_says_field_and_versions_in_a_sentence(broker, registry):
     registry.register("orders-value", ORDER)
     registry.register("orders-value", OTHER)
     entry = entries(broker)[-1]
-    assert entry["errors"] == ["40901"]
+    assert entry["errors"] == ["409"]
     assert entry["why"] == (
         "the new schema of orders-value does not fit version 1: READER_FIELD_MISSING_DEFAULT_VALUE at /fields/0"
     )

@@ -125,3 +125,10 @@ def test_types_that_contain_themselves_are_compared_to_their_end():
 def test_what_is_no_schema_is_a_fault_with_its_reason(text, why):
     with pytest.raises(SchemaFaultError, match=why):
         check(Job(avro(text)))
+
+
+def test_stored_schema_may_have_names_that_the_standard_does_not_allow():
+    old = record(("a-b", "int", {}), name="R-1")
+    with pytest.raises(SchemaFaultError, match="R-1 is not a valid Avro name"):
+        check(Job(avro(old)))
+    assert kinds(record(("a", "int", {"default": 1}), name="R"), old) == [("NAME_MISMATCH", "/name")]
