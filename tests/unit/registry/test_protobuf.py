@@ -151,6 +151,12 @@ def test_text_does_not_depend_on_spaces_and_comments():
     assert check(Job(proto("/* x */\n message A{string a=1 ;}"))).text == one
 
 
+def test_googles_own_types_may_be_imported():
+    body = """import "google/protobuf/timestamp.proto"; import "google/type/money.proto";
+        message Order { google.protobuf.Timestamp at = 1; google.type.Money price = 2; }"""
+    assert "  google.type.Money price = 2;\n" in check(Job(proto(body))).text
+
+
 def test_descriptor_in_base64_is_a_schema():
     source = proto('import "money.proto"; message Order { shop.Money price = 1; }', MONEY)
     text = check(Job(source)).text
@@ -164,6 +170,7 @@ def test_descriptor_in_base64_is_a_schema():
         ("message A { B b = 1; }", '"B" is not defined'),
         ('import "/etc/passwd";', "not found"),
         ('import "../../x.proto";', "not allowed"),
+        ('import "google/type/../../x.proto";', "not allowed"),
         ('import "http://127.0.0.1/x.proto";', "."),
     ],
 )
