@@ -85,11 +85,17 @@ class ClusterHandle:
 
     def client_config(self, client: str, user: str | None = None) -> dict[str, Any]:
         """Settings for "kafka-python", "aiokafka", "confluent", "java" or "spark", in that client's own
-        words, with the user and certificates of a cluster that was made with security.
+        words, with the user and certificates of a cluster that was made with security; for the schema registry those
+        of "confluent-registry", "python-registry" (python-schema-registry-client) or "java-registry".
 
         user    one of the cluster's users; None: the first.
         Errors: ValueError: there is no such client, or the cluster has no security and so no users.
         """
+        if client.endswith("-registry"):
+            from momus.registry import WORDS, registry_settings  # 0.2 ms
+
+            if client in WORDS:
+                return registry_settings(client, self.registry_url, self.client_config("confluent", user))
         if client not in _CLIENT_KEYS:
             raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
         if self.security is None:

@@ -101,3 +101,19 @@ def test_certificate_of_a_client_says_who_it_is():
         alice, bob = clients
         assert alice.register("orders-value", '"int"')["id"] == 1
         assert bob.register("orders-value", '"int"')[:2] == (403, 40301)
+
+
+def test_clients_of_the_registry_get_their_settings():
+    with Broker(security="sasl_ssl", users={"alice": "pencil"}) as broker:
+        settings = broker.client_config("confluent-registry")
+        assert (settings["url"], settings["basic.auth.user.info"]) == (broker.registry_url, "alice:pencil")
+        context = ssl.create_default_context(cafile=settings["ssl.ca.location"])
+        client = RegistryClient(settings["url"], settings["basic.auth.user.info"], context)
+        assert client.ask("GET", "/subjects") == []
+        java = broker.client_config("java-registry")
+        assert java["schema.registry.url"] == broker.registry_url
+        assert java["basic.auth.credentials.source"] == "USER_INFO"
+        with pytest.raises(ValueError, match="unknown client 'ruby-registry'"):
+            broker.client_config("ruby-registry")
+    with Broker() as broker:
+        assert broker.client_config("confluent-registry") == {"url": broker.registry_url}
