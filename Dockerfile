@@ -6,11 +6,11 @@ ARG PYTHON=3.11
 ARG BASE=python:${PYTHON}-slim
 FROM ${BASE} AS build
 WORKDIR /src
-# The dependencies first: a change of momus itself installs momus alone. With what `--security` and `--otel` need.
+# The dependencies first: a change of momus itself installs momus alone. With what `--security`, `--otel` and `--registry` need.
 COPY pyproject.toml tools/constraints.txt ./
 RUN python -m venv --without-pip /opt/momus && \
     python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; more = project["optional-dependencies"]; \
-print(*project["dependencies"], *more["security"], *more["otel"], sep="\n")' >needed.txt && \
+print(*project["dependencies"], *more["security"], *more["otel"], *more["registry"], sep="\n")' >needed.txt && \
     python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt
 COPY . .
 # Sources of extensions and tests are of no use here. Bytecode stays: a start without takes three times as long; only that
@@ -44,7 +44,7 @@ USER momus
 WORKDIR /tmp
 ENV PATH=/opt/momus/bin:$PATH PYTHONUNBUFFERED=1
 VOLUME /var/lib/momus
-EXPOSE 9092 19092
+EXPOSE 9092 19092 8081
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=2s --timeout=5s --start-period=10s --retries=10 CMD ["healthcheck"]
 ENTRYPOINT ["entrypoint"]

@@ -265,6 +265,11 @@ class Broker:
         return self._transactions
 
     @property
+    def has_faults(self) -> bool:
+        """Whether a test has ever set one in this life."""
+        return self._faults is not None
+
+    @property
     def faults(self) -> FaultTable:
         """The faults that a test has set, made when first needed."""
         if self._faults is None:

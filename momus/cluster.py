@@ -92,6 +92,7 @@ class Cluster(Forkable):
     """One cluster of a process, with its own ports, data, settings and clock, until `close` or the end of `with`.
 
     control   the endpoint of the process.
+    registry  serve a schema registry at once: `registry_url`.
     log       answers what the process has logged; None: that is not known here.
     Others:   as Broker; `flush` is "memory" unless given. `at`: the moment at which its clock stands at first.
     Errors:   ControlError, which says why there is none.
@@ -112,6 +113,7 @@ class Cluster(Forkable):
         at: datetime | None = None,
         security: str | None = None,
         users: Mapping[str, str] | None = None,
+        registry: bool = False,
         log: Callable[[], str] | None = None,
     ) -> None:
         given: dict[str, object] = {"name": name, "seed": seed, "clock_ms": None if at is None else _ms(at)}
@@ -126,6 +128,8 @@ class Cluster(Forkable):
         body |= {"brokers": brokers, "flush": flush, "config": settings(config) | imitated, "listen": listen}
         made: Any = control.ask("POST", "/_admin/clusters", body)
         self._found(control, made, log)
+        if registry:
+            self._ask("POST", "/registry", {})
 
     @classmethod
     def found(cls, control: Control, described: Any, log: Callable[[], str] | None = None) -> Self:

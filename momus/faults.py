@@ -190,6 +190,22 @@ class Faults:
         """Refuse what the broker writes to the dead-letter queue (`topic`) of a share group (`group`)."""
         return self.add(fault="fail_dead_letter", error=error, **filters)
 
+    def registry(
+        self,
+        do: str,
+        when: str = "before",
+        *,
+        status: int = 500,
+        code: int = 50001,
+        ms: int = 0,
+        **filters: object,
+    ) -> Fault:
+        """Let a request of the schema registry meet an "error", a "delay", a "hold" or a "disconnect".
+
+        filters   route (RegisterSchema, GetSchema, ... of docs/registry.md), subject, principal.
+        """
+        return self.add(fault="registry", do=do, when=when, status=status, code=code, ms=ms, **filters)
+
     def load(self, faults: Iterable[dict[str, object]]) -> list[Fault]:
         """Set several, as a JSON file has them."""
         return [self.add(**each) for each in faults]

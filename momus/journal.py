@@ -267,6 +267,7 @@ NAMED = {
     "group": ("group_id", "groups_names", "group_ids"),
     "txn": ("transactional_id", "v3_and_below_transactional_id"),
     "topic": ("topics", "topic_data"),
+    "subject": ("subject",),  # of the schema registry
 }
 
 

@@ -17,6 +17,7 @@ PACKAGES = ("protocol", "storage", "broker", "momus", "pipeline")
 KINDS = {"function", "method", "class", "property", "import", "unreachable_code"}
 ROUTES = (  # name handlers as "module:function"
     REPOSITORY / "broker" / "handlers" / "__init__.py",
+    REPOSITORY / "broker" / "registry" / "routes.py",
     *(REPOSITORY / "broker" / "shell" / "control").glob("of_*/*.py"),
 )
 DECORATORS = ["@*.command", "@click.*", "@cli.*", "@main.*", "@pytest.fixture"]  # click and pytest call these
@@ -43,6 +44,7 @@ USED_ELSEWHERE = {
     "commit_if": "users",
     "restart": "users, of a broker",
     "ui_url": "users, of a broker",
+    "registry_url": "users, of a broker",
     "aio": "users, of a broker",
     "get_bootstrap_server": "users who come from testcontainers",
     "pytest_*": "pytest",

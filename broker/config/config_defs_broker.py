@@ -315,6 +315,8 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Bytes kept for the archive in all logs together, above which the wait ends; -1: no limit."),
     ("schema.registry.url", "STRING", "", None, "",
      "Schema registry by which the page decodes messages, as http://127.0.0.1:8081. Empty: none."),
+    ("registry.url", "STRING", "", None, "",
+     "Where the schema registry of this cluster is served; momus sets it, and a value of yours has no effect."),
     ("schema.registry.basic.auth.user.info", "PASSWORD", None, None, "",
      "USER:PASSWORD for the schema registry."),
     ("producer.state", "STRING", "lookup", ("lookup", "latest", "batches"), "",

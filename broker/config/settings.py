@@ -193,6 +193,11 @@ class BrokerConfig:
         """The value of a broker key now."""
         return self._values[key]
 
+    def tell_registry(self, url: str) -> None:
+        """Say where the registry is served, to whoever asks for the settings, in all lives of the cluster."""
+        self._static["registry.url"] = url  # the copies of one plan share it
+        self._values = {**self._values, "registry.url": url}
+
     def set_dynamic(self, dynamic: Mapping[str, Mapping[str, str]]) -> None:
         """Replace the values set while running."""
         self.dynamic = {node: dict(texts) for node, texts in dynamic.items() if texts}

@@ -8,12 +8,13 @@ The words are those of KAFKA-21074 where it has one.
 from __future__ import annotations
 
 import re
+from collections import deque
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.errors import FaultError
-from broker.faults.kinds import BODY_FILTERS, KINDS, REQUIRED, DiskKind, Field, Kind, RequestKind
+from broker.faults.kinds import BODY_FILTERS, KINDS, REQUIRED, DiskKind, Field, Kind, OfRegistry, RequestKind
 from protocol.api import ApiKey, api_name
 from protocol.errors import ErrorCode
 
@@ -69,7 +70,7 @@ class Trigger:
 class Fault:
     """One fault of a cluster, with how often it was met (`calls`) and has acted (`hits`)."""
 
-    __slots__ = ("apis", "calls", "code", "filters", "held", "hits", "kind", "name", "trigger", "values")
+    __slots__ = ("apis", "calls", "code", "filters", "held", "hits", "kept", "kind", "name", "trigger", "values")
 
     def __init__(
         self, name: str, kind: Kind, filters: dict[str, Any], values: dict[str, Any], trigger: Trigger
@@ -84,6 +85,7 @@ class Fault:
         self.calls = 0
         self.hits = 0
         self.held = 0  # requests or replies that it keeps now
+        self.kept: deque[Callable[[], None]] = deque()  # calls that let requests of the registry go, the oldest first
 
     @property
     def is_of_disk(self) -> bool:
@@ -94,6 +96,16 @@ class Fault:
     def meets_requests(self) -> bool:
         """Whether it acts on clients' requests, or on the replies to them."""
         return isinstance(self.kind, RequestKind)
+
+    def matches_registry(self, route: str, subject: str | None, principal: str) -> bool:
+        """Whether it is about a request of the schema registry."""
+        filters = self.filters
+        return (
+            isinstance(self.kind, OfRegistry)
+            and _fits(filters.get("route"), (route,))
+            and _fits(filters.get("subject"), () if subject is None else (subject,))
+            and _fits(filters.get("principal"), (principal,))
+        )
 
     def needs_body(self) -> bool:
         """Whether the request must be decoded to know if it matches."""

@@ -163,6 +163,23 @@ class LetterKind(Kind, ABC):
         """What the write meets."""
 
 
+# -- the schema registry
+
+
+class OfRegistry(Kind):
+    """Refuses, delays, holds or cuts off a request of the schema registry, before or after it takes effect."""
+
+    name = "registry"
+    fields = (
+        Field("do", "choice", choices=("error", "delay", "hold", "disconnect")),
+        Field("when", "choice", BEFORE, choices=(BEFORE, AFTER)),
+        Field("status", "number", 500, least=400, most=599),
+        Field("code", "number", 50001, least=400, most=59_999),
+        Field("ms", "number", 0, most=MOST_MS),
+    )
+    filters = (Field("route", "text", None), Field("subject", "text", None), Field("principal", "text", None))
+
+
 # -- requests and replies
 
 
@@ -326,7 +343,7 @@ class FailDeadLetter(LetterKind):
         return code
 
 
-KINDS: Final[dict[str, RequestKind | DiskKind | LetterKind]] = {
+KINDS: Final[dict[str, RequestKind | DiskKind | LetterKind | OfRegistry]] = {
     each.name: each
     for each in (
         InjectError(),
@@ -342,5 +359,6 @@ KINDS: Final[dict[str, RequestKind | DiskKind | LetterKind]] = {
         FailWrite(),
         FailFsync(),
         FailDeadLetter(),
+        OfRegistry(),
     )
 }

@@ -130,6 +130,11 @@ class FaultTable:
 
         most   so many; None: all, and replies that are still to come to it.
         """
+        if fault.kept:
+            count = len(fault.kept) if most is None else min(most, len(fault.kept))
+            for _ in range(count):
+                fault.kept.popleft()()
+            return count
         lanes = [  # in the order in which they were kept
             connection for connection, lane in self._lanes.items() if lane.fault is fault and not lane.is_swallowed
         ][:most]
@@ -147,6 +152,15 @@ class FaultTable:
         for connection in list(self._gates):
             self._forget_gate(connection)
         return len(lanes) + len(replies[:most])
+
+    def of_registry(self, route: str, subject: str | None, principal: str) -> Fault | None:
+        """The fault that acts on a request of the schema registry. All that match it count it."""
+        found = [each for each in self._faults.values() if each.matches_registry(route, subject, principal)]
+        chosen = next((each for each in [each for each in found if each.acts()]), None)
+        if chosen is not None:
+            chosen.trigger.fired()
+            chosen.hit()
+        return chosen
 
     # -- requests
 

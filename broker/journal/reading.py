@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from broker.faults.fault import api_key, error_code
 from broker.faults.named import may_name, named_in
 from broker.journal.message_json import as_json
-from broker.journal.ring import STRANGERS
+from broker.journal.ring import REGISTRY, REGISTRY_HEAD_BYTES, REPLY_HEAD_BYTES, STRANGERS
 from broker.wire.error_counts import errors_in
 from protocol.api import ApiKey, api_label, request_class, response_class
 from protocol.codegen import codec
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from protocol.declare import Message
 
 _HEAD: Final = Struct(">ihhi")
-_STRANGERS: Final = {key: f"{kind} hello" for kind, key in STRANGERS.items()}
+_STRANGERS: Final = {**{key: f"{kind} hello" for kind, key in STRANGERS.items()}, REGISTRY: "Registry"}
 _HELLOS: Final = frozenset(map(str.lower, _STRANGERS.values()))
 _NAMED: Final = ("group", "topic", "transactional_id")
 SessionTopics: TypeAlias = "Callable[[Entry], frozenset[str] | None]"
@@ -294,6 +295,23 @@ def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
         **ring.notes(entry.peer, entry.correlation_id),
         "request": None if request is None else as_json(request, entry.api_version),
         "response": None if response is None else as_json(response, entry.api_version),
+        **(_described_registry(entry) if entry.api_key == REGISTRY else {}),
+    }
+
+
+def _of_registry(kept: bytes, head_bytes: int) -> Any:
+    """A request or reply of the schema registry; None: it was too large to be kept whole."""
+    return json.loads(kept[head_bytes:]) if _is_whole(kept) else None
+
+
+def _described_registry(entry: Entry) -> dict[str, Any]:
+    """What describe says of a request of the schema registry."""
+    reply = _of_registry(entry.reply, REPLY_HEAD_BYTES) if entry.reply else None
+    code = (reply or {}).get("error_code")
+    return {
+        "errors": [] if code is None else [str(code)],
+        "request": _of_registry(entry.frame, 4 + REGISTRY_HEAD_BYTES),
+        "response": reply,
     }
 
 

@@ -28,8 +28,10 @@ _REQUEST_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlatio
 _SIZE_AND_API: Final = Struct(">ih")
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _SPECIAL: Final = SECRET_APIS | {_API_VERSIONS}
+REGISTRY: Final = -3  # the same for a request of the schema registry, which is kept as JSON
 REPLY_HEAD_BYTES: Final = 8  # size and correlation id
 STRANGERS: Final = {"TLS": -1, "HTTP": -2}  # what stands for the key of an API where the client does not speak Kafka's
+REGISTRY_HEAD_BYTES: Final = 8  # of such a request: key, version and correlation id
 FRAMES_BITS: Final = 20  # of a frame's number: no piece holds as many frames
 
 Kept = tuple[bytes, int]  # a frame with its size field, or its first bytes; the size of all of it
@@ -214,6 +216,20 @@ class Ring:
             self._add(peer, is_reply, [(kept, len(frame))], len(kept))
         if why is not None:
             self._keep_note(peer, int.from_bytes(reply[4:8], "big", signed=True), "why", why)
+
+    def asked_registry(self, connection: Connection, request: bytes) -> None:
+        """A client has asked the schema registry; `connection` stands for this request alone."""
+        frame = _REQUEST_HEAD.pack(REGISTRY_HEAD_BYTES + len(request), REGISTRY, 0, 0) + request
+        self._add(self._meet(connection), False, [(frame[:FRAME_BYTES], len(frame))], min(len(frame), FRAME_BYTES))
+
+    def answered_registry(self, connection: Connection, reply: bytes, notes: dict[str, str]) -> None:
+        """It was answered; `notes`: the fault that acted, and why it was refused."""
+        peer = self._peers.get(connection) or self._meet(connection)
+        frame = (4 + len(reply)).to_bytes(4, "big") + bytes(4) + reply
+        self._add(peer, True, [(frame[:FRAME_BYTES], len(frame))], min(len(frame), FRAME_BYTES))
+        for what, text in notes.items():
+            self.note(connection, 0, what, text)
+        self.disconnected(connection)
 
     def notes(self, peer: Peer, correlation_id: int) -> dict[str, str]:
         """What is remembered about a request."""

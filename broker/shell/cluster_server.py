@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.shell.cluster_plan import ClusterPlan, Origin
     from broker.shell.copies.snapshots import Snapshots
     from broker.shell.kept_memory import KeptMemory
+    from broker.shell.registry.opened import OpenRegistry
     from broker.shell.sync_threads import SyncThreads
     from broker.wire.clients import Room
     from broker.wire.connection import Connection
@@ -74,6 +75,7 @@ class ClusterServer:
         self.when_reset: list[Callable[[], None]] = []
         self.disk = disk
         self.recording: Recording | None = None
+        self.registry: OpenRegistry | None = None  # through all lives, if it is served
         self._syncs = syncs
         self._is_movable = movable
         self._room = room

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.shell.control.endpoint import Control
+    from broker.shell.registry.examiner import Examiner
     from broker.shell.traces.export import Export
     from storage.files.env import SystemFiles
 
@@ -43,6 +44,7 @@ class Process:
         self._control: Control | None = None
         self._statsd: asyncio.Task[None] | None = None
         self._export: Export | None = None
+        self._examiner: Examiner | None = None
         self._names = Names("cluster")
 
     async def start(self, plan: ClusterPlan, origin: Origin | None = None) -> ClusterServer:
@@ -146,6 +148,8 @@ class Process:
         if name == DEFAULT_CLUSTER:
             raise ClusterRefusedError(f"the cluster {name} lives as long as the process: reset it")
         cluster = self.clusters[name]
+        if cluster.registry is not None:
+            await cluster.registry.close()
         await cluster.remove(self.clusters[DEFAULT_CLUSTER].plan.data_dir)
         del self.clusters[name]
 
@@ -155,6 +159,18 @@ class Process:
 
         self._control = Control(self, token)
         return await self._control.open(host, port)
+
+    async def open_registry(self, cluster: ClusterServer, host: str, port: int) -> str:
+        """Serve a cluster's schema registry, if it is not served yet. Returns its URL. Errors: OSError."""
+        from broker.shell.registry.open import make_examiner, open_registry  # 15 ms: most clusters have no registry
+
+        async with cluster.change():
+            if cluster.registry is None:
+                if self._examiner is None:
+                    self._examiner = make_examiner()
+                cluster.registry = await open_registry(cluster, self._examiner, host, port)
+                cluster.config.tell_registry(cluster.registry.url)
+            return cluster.registry.url
 
     def send_metrics(self, address: str) -> None:
         """Send the metrics of the cluster "default" to HOST:PORT."""
@@ -192,7 +208,11 @@ class Process:
         if self._control is not None:
             await self._control.close()
         for cluster in self.clusters.values():
+            if cluster.registry is not None:
+                await cluster.registry.close()
             cluster.stop()
+        if self._examiner is not None:
+            self._examiner.close()
         if self._statsd is not None:
             self._statsd.cancel()
             await asyncio.gather(self._statsd, return_exceptions=True)

@@ -71,16 +71,19 @@ async def _serve(options: dict[str, Any]) -> int:
     lines = [f"momus ready {','.join(cluster.addresses)}\n"]
     if options["kafka_lines"]:
         lines += [line.format(id=cluster.nodes[0].node_id) for line in KAFKA_LINES]
+    registry = await _open_registry(process, options["registry"]) if options["registry"] else ""
     if options["control"]:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
         if has_files:
             write_place(cluster.plan.data_dir, address, options["control_token"])
-        lines.append(f"momus control {address}\n")
+        lines.append(f"momus control {address}\n{registry}")
         if options["ui"]:
             from broker.shell.page.link import link  # 0.2 ms: few starts are looked at
 
             lines.append(f"momus ui {link(address)}\n")
+    elif registry:
+        lines.append(registry)
     if cluster.plan.security is not None and cluster.plan.security.word != "given":
         from broker.shell.client_configs import write_client_files  # 2 ms: most starts have no security
 
@@ -93,6 +96,13 @@ async def _serve(options: dict[str, Any]) -> int:
         remove_place(cluster.plan.data_dir)  # while the directory is locked
     await process.stop()
     return 0
+
+
+async def _open_registry(process: Process, place: str) -> str:
+    """Serve the registry of the cluster "default". Returns the line that says where. Errors: OSError."""
+    host, _, port = place.rpartition(":")
+    url = await process.open_registry(process.clusters[DEFAULT_CLUSTER], host.strip("[]"), int(port))
+    return f"momus registry {url}\n"
 
 
 def allow_descriptors() -> int:
@@ -175,6 +185,7 @@ def serve(
     log_level: str = "WARNING",
     statsd: str | None = None,
     otel: str | None = None,
+    registry: str | None = None,
     control: str | None = None,
     control_token: str | None = None,
     ui: bool = False,
@@ -189,6 +200,7 @@ def serve(
     """Run a broker until SIGTERM or SIGINT. Returns the exit code.
 
     otel           an OTLP address over HTTP: a span for each request is sent there.
+    registry       HOST:PORT: a schema registry is served there.
     ui             print a link to the page of the control endpoint.
     faults         act from the start.
     journal_bytes  how much the journal keeps; 0: there is none.
@@ -216,6 +228,7 @@ def serve(
         return 2
     plan.journal_bytes = journal_bytes
     told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
+    told["registry"] = registry
     try:
         options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
         return int(_loop()(_serve(options)))

@@ -49,10 +49,13 @@ def _connect(bootstrap: str, timeout_s: float) -> Client:
 @click.command()
 @_bootstrap
 def health(bootstrap: str, timeout_s: float) -> None:
-    """Exit 0 when the broker answers, 1 when it does not."""
+    """Exit 0 when the broker answers, 1 when it does not. Says where its schema registry is, if it serves one."""
     with _connect(bootstrap, timeout_s) as client:
         client.cluster()
+        registry = client.broker_setting("registry.url")
     click.echo("ok")
+    if registry:
+        click.echo(f"registry {registry}")
 
 
 @click.group()

@@ -199,6 +199,11 @@ def cli() -> None:
     metavar="URL",
     help="Decode Avro and Protobuf messages on the page by this registry: http://127.0.0.1:8081.",
 )
+@click.option(
+    "--registry",
+    metavar="HOST:PORT",
+    help="Serve a schema registry there, with Confluent's REST API (docs/registry.md); port 0 is allowed.",
+)
 @click.option("--kafka-lines", is_flag=True, help="Also print the lines by which Testcontainers sees a start.")
 @click.option(
     "--retain-for",
@@ -232,17 +237,17 @@ def serve(
 
     Settings come from --config, then KAFKA_... variables as in Kafka's Docker image, then --set; the later wins. Each
     option has a MOMUS_... variable; a word here wins over it. The output begins with `momus ready HOST:PORT[,...]`;
-    with --control a line `momus control HOST:PORT` follows, with --ui `momus ui URL`.
+    with --control a line `momus control HOST:PORT` follows; so do `momus registry URL` and `momus ui URL`.
     """
     from momus import launch
 
-    settings = _read_settings(config_file, assignments, {KEYED[name]: value for name, value in keyed.items()})
+    settings = _read_settings(config_file, assignments, {KEYED[name]: keyed[name] for name in KEYED})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
-    endpoint = _endpoint(control, control_anyone, _read_token(control_token, control_token_file), ui)
+    token = _read_token(control_token, control_token_file)
+    endpoint = _endpoint(control, control_anyone, token, ui) | _registry(keyed["registry"], settings)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
-
     launch.use_packages()
     from broker.shell.server import serve as serve_broker
 
@@ -328,6 +333,17 @@ def _read_settings(
         raise click.BadParameter(str(error), param_hint="--set") from None
     settings.update({key: value for key, value in named.items() if value is not None})
     return settings
+
+
+def _registry(registry: str | None, settings: dict[str, str]) -> dict[str, Any]:
+    """Where to serve a registry: what is typed, or what Confluent's image is told. Errors: UsageError."""
+    listeners = os.environ.get("SCHEMA_REGISTRY_LISTENERS", "")
+    if registry is None and listeners:
+        registry = listeners.split(",")[0].strip().rpartition("://")[2]
+    if registry is not None and settings.get("schema.registry.url"):
+        raise click.UsageError("--registry serves a schema registry, --schema-registry asks another one: give one")
+    _check_addresses({"--registry": registry})
+    return {"registry": registry}
 
 
 def _endpoint(control: str | None, anyone: bool, token: str | None, ui: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode
 
 Row = dict[str, Any]
 
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 DYNAMIC_TOPIC_CONFIG = 1  # ConfigSource: set on the topic itself
 EARLIEST, LATEST = -2, -1
 RETRY_PAUSE_S = 0.1
@@ -280,14 +280,22 @@ class Client:
                     offsets[p.partition_index] = p.offset
         return offsets
 
-    def _topic_configs(self, topic: str) -> dict[str, str | None]:
-        from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+    def broker_setting(self, key: str) -> str | None:
+        """A setting of the broker that answers; None: it has none of this name, or may not say."""
+        (node_id, _), *_ = self._nodes.items() or [(-1, None)]
+        result = self._configs(node_id, BROKER_RESOURCE, str(node_id), [key])
+        return next((each.value for each in result.configs if each.name == key), None)
 
-        resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
-        answer = self._call(None, DescribeConfigsRequest(resources=[resource]))
-        result = answer.results[0]
+    def _topic_configs(self, topic: str) -> dict[str, str | None]:
+        result = self._configs(None, TOPIC_RESOURCE, topic, None)
         _check(f"settings of topic {topic}", result.error_code, result.error_message)
         return {c.name: c.value for c in result.configs if c.config_source == DYNAMIC_TOPIC_CONFIG}
+
+    def _configs(self, node_id: int | None, kind: int, name: str, keys: list[str] | None) -> Any:
+        from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+
+        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        return self._call(node_id, DescribeConfigsRequest(resources=[resource])).results[0]
 
     def _coordinator(self, key: str, key_type: int = 0) -> int:
         from protocol.messages.cluster import FindCoordinatorRequest

@@ -60,6 +60,7 @@ class Broker(Forkable):
     seed       makes all that is drawn at random repeat: ids of members, topics, sessions and the cluster.
     security   "sasl_ssl", "sasl_plaintext", "ssl" or "mtls": certificates, users and listeners made for tests.
     users      name -> password, of a listener that authenticates; None with security: one user, "client".
+    registry   True, or "HOST:PORT": serve a schema registry (docs/registry.md) at once, on the same port at each start.
     otel       an OTLP address over HTTP, as http://127.0.0.1:4318: traces are sent there (docs/traces.md).
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
     """
@@ -81,6 +82,7 @@ class Broker(Forkable):
         seed: int | None = None,
         security: str | None = None,
         users: Mapping[str, str] | None = None,
+        registry: bool | str = False,
         ui: bool = False,
     ) -> None:
         if not 0 <= journal_mb <= MOST_JOURNAL_MB:
@@ -105,6 +107,7 @@ class Broker(Forkable):
         self.seed = seed
         self.security = security
         self.ui = ui
+        self._registry = "127.0.0.1:0" if registry is True else registry or None  # where it is served at a start
         self._users = None if users is None else dict(users)  # those that the next process begins with
         self._addresses: list[str] = []
         self._control: Control | None = None
@@ -144,6 +147,7 @@ class Broker(Forkable):
                 "security": self.security,
                 "users": self._users,
                 "control": "127.0.0.1:0",
+                "registry": self._registry,
                 "typed": list(self.config),
             },
         }
@@ -167,6 +171,8 @@ class Broker(Forkable):
             raise BrokerError(f"the broker {why}\n{self.log}".rstrip())
         self._addresses = line.removeprefix("momus ready ").strip().split(",")
         self._control = self._read_control()
+        if self._registry is not None:
+            self._registry = self._read_line("momus registry ").rpartition("://")[2]
         if self.ui:
             sys.stderr.write(f"momus ui {self.ui_url}\n")
         return self
@@ -344,11 +350,15 @@ class Broker(Forkable):
         """The second line, which was written together with the first."""
         from momus.control import Control  # 25 ms
 
-        assert self._process is not None
-        assert self._process.stdout is not None
-        control = Control(self._process.stdout.readline().decode().removeprefix("momus control ").strip())
+        control = Control(self._read_line("momus control "))
         control.death = partial(self.death, DEATH_LIMIT_S)
         return control
+
+    def _read_line(self, head: str) -> str:
+        """What follows on the next line of the process."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().decode().removeprefix(head).strip()
 
     def _release(self) -> None:
         """Close our ends of the pipes of a process that has ended."""

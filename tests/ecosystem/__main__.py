@@ -20,6 +20,10 @@ SCRIPTS = (
     "sarama",
     "faust_streaming",
     "flink",
+    "confluent_registry",
+    "python_registry",
+    "registry_node",
+    "registry_go",
 )
 LIMIT_S = 1800  # a script
 OUTCOME = "OUTCOME "

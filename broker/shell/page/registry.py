@@ -27,6 +27,8 @@ from protocol.record import read_varint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.registry.state import RegistryState
+
 MAGIC: Final = 0
 PREFIX_BYTES: Final = 5  # magic and id
 DECODED_BYTES: Final = 1 << 20  # longer messages are not decoded
@@ -140,6 +142,25 @@ class Registry:
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"the registry's answer to GET {path} cannot be read ({error})") from None
         return answer
+
+
+class OwnRegistry(Registry):
+    """The schemas of the cluster's own registry."""
+
+    def __init__(self, state: RegistryState) -> None:
+        super().__init__("")
+        self._state = state
+
+    def _ask(self, path: str) -> dict[str, Any]:
+        """The answer that the registry gives to a GET. Errors: SchemaError."""
+        words = [urllib.parse.unquote(word) for word in path.strip("/").split("/")]
+        if words[0] == "schemas":
+            row = next(iter(self._state.of_id(int(words[2]))), None)
+        else:
+            row = self._state.get(words[1], int(words[3]), deleted=True)
+        if row is None:
+            raise SchemaError(f"the registry of this cluster has no {path.strip('/')}")
+        return row.to_json()
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

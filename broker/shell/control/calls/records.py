@@ -26,6 +26,7 @@ from protocol.record_json import from_json, to_json
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.shell.cluster_server import ClusterServer
+    from protocol.record import Record
 
 TIMEOUT_MS: Final = 10_000
 LOOK_AGAIN_S: Final = 0.005
@@ -207,9 +208,9 @@ class _Reader:
             data = bytes(row.records or b"")
             if not data:
                 break
-            for offset, record in _records(data, row.aborted_transactions or []):
+            for offset, record in committed_records(data, row.aborted_transactions or []):
                 if record is not None and offset >= position:
-                    self.found.append({"partition": partition, **record})
+                    self.found.append({"partition": partition, **_shown(record)})
                 position = max(position, offset + 1)
                 if len(self.found) == self._most:
                     break
@@ -239,7 +240,7 @@ async def offset_at(client: LocalClient, topic: str, partition: int, leader: int
     return int(row.offset)
 
 
-def _records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def committed_records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, Record | None]]:
     """(offset, record) of all records; None: a marker, or a record of an aborted transaction."""
     begins = sorted((each.first_offset, each.producer_id) for each in aborted)
     open_ids: set[int] = set()
@@ -252,15 +253,18 @@ def _records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, dict[str, A
         for record in iter_records(batch):
             if header.is_control and control_type(record.key or b"") == MARK_ABORT:
                 open_ids.discard(header.producer_id)
-            shown = {
-                "offset": record.offset,
-                "timestamp_ms": record.timestamp,
-                "key": to_json(record.key),
-                "value": to_json(record.value),
-                "headers": [[name, to_json(value)] for name, value in record.headers],
-            }
-            yield record.offset, None if is_dropped else shown
+            yield record.offset, None if is_dropped else record
         yield last, None  # the cleaner may have removed the last records of a batch
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp,
+        "key": to_json(record.key),
+        "value": to_json(record.value),
+        "headers": [[name, to_json(value)] for name, value in record.headers],
+    }
 
 
 def _bytes(where: str, value: Any) -> bytes | None:

@@ -1,0 +1,81 @@
+"""Decides what a deletion writes: of a version or a subject, softly first, then for good.
+
+Source: Confluent's KafkaSchemaRegistry.deleteSchemaVersion and deleteSubject.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.registry import errors
+from broker.registry.jobs import Decision
+from broker.registry.records import CONFIG, DELETE_SUBJECT, MODE, SCHEMA, Record
+from broker.registry.requests import subject_of, version_of_path
+from broker.registry.state import READONLY, READONLY_OVERRIDE
+
+if TYPE_CHECKING:
+    from broker.registry.jobs import Ask
+    from broker.registry.state import RegistryState
+
+
+def check_writable(state: RegistryState, subject: str | None) -> None:
+    """Errors: RegistryError: the mode is read-only."""
+    if state.mode(subject) in (READONLY, READONLY_OVERRIDE):
+        raise errors.not_permitted(
+            f"Subject {'null' if subject is None else subject} in context . is in read-only mode"
+        )
+
+
+def delete_version(state: RegistryState, ask: Ask) -> Decision:
+    """DELETE /subjects/{subject}/versions/{version}. Errors: RegistryError."""
+    subject, version, is_final = subject_of(ask), version_of_path(ask), ask.flag("permanent")
+    row = state.get(subject, version, deleted=is_final)
+    if row is None and state.get(subject, version, deleted=True) is not None:
+        raise errors.version_deleted(subject, version)
+    if row is None:
+        raise (
+            errors.version_not_found(version) if state.has(subject, deleted=True) else errors.subject_not_found(subject)
+        )
+    check_writable(state, subject)
+    if state.referring(subject, row.version, deleted=is_final):
+        raise errors.referenced(subject, row.version)
+    if not is_final:
+        return Decision(row.version, (Record(SCHEMA, subject, row.version, row.deleted().to_value()),))
+    if not row.is_deleted:
+        raise errors.version_not_deleted(subject, row.version)
+    records = [Record(SCHEMA, subject, row.version, None)]
+    if len(state.versions(subject, deleted=True)) == 1:
+        records += _settings(state, subject)
+    return Decision(row.version, tuple(records))
+
+
+def delete_subject(state: RegistryState, ask: Ask) -> Decision:
+    """DELETE /subjects/{subject}. Errors: RegistryError."""
+    subject, is_final = subject_of(ask), ask.flag("permanent")
+    if not state.has(subject, deleted=True):
+        raise errors.subject_not_found(subject)
+    if not is_final and not state.has(subject):
+        raise errors.subject_deleted(subject)
+    check_writable(state, subject)
+    rows = state.versions(subject, deleted=is_final)
+    for row in rows:
+        if any(each.subject != subject for each in state.referring(subject, row.version, deleted=is_final)):
+            raise errors.referenced(subject, row.version)
+        if is_final and not row.is_deleted:
+            raise errors.subject_not_deleted(subject)
+    numbers = [row.version for row in rows]
+    if not is_final:
+        value = {"subject": subject, "version": numbers[-1]}
+        return Decision(numbers, (Record(DELETE_SUBJECT, subject, 0, value),))
+    gone = [Record(SCHEMA, subject, number, None) for number in reversed(numbers)]
+    return Decision(numbers, (*gone, *_settings(state, subject)))
+
+
+def _settings(state: RegistryState, subject: str) -> list[Record]:
+    """What takes mode and config of a subject away."""
+    found = []
+    if subject in state.modes:
+        found.append(Record(MODE, subject, 0, None))
+    if subject in state.configs:
+        found.append(Record(CONFIG, subject, 0, None))
+    return found

@@ -1,0 +1,142 @@
+"""Why the registry refuses, in Confluent's error codes and words: clients, and people who search, know them.
+
+Source: Confluent's API reference for Schema Registry, "Errors"; the texts of what its server answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
+
+
+class RegistryError(Exception):
+    """A request that is refused.
+
+    status   of HTTP.
+    code     Confluent's, of which the first three digits are the status.
+    why      what only momus says: for the journal; "" where the text says it all.
+    fault    the fault that refuses; "": none.
+    """
+
+    def __init__(self, status: int, code: int, text: str, why: str = "", fault: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
+        self.why = why
+        self.fault = fault
+
+
+def subject_not_found(subject: str) -> RegistryError:
+    """No version of this subject."""
+    return RegistryError(404, 40401, f"Subject '{subject}' not found.")
+
+
+def version_not_found(version: int) -> RegistryError:
+    """The subject has no such version."""
+    return RegistryError(404, 40402, f"Version {version} not found.")
+
+
+def schema_not_found(name: object = None) -> RegistryError:
+    """No schema of this id or guid; without one, none of this content."""
+    return RegistryError(404, 40403, "Schema not found" if name is None else f"Schema {name} not found")
+
+
+def subject_deleted(subject: str) -> RegistryError:
+    """All its versions are deleted already, but not for good."""
+    return RegistryError(404, 40404, f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently")
+
+
+def subject_not_deleted(subject: str) -> RegistryError:
+    """Deletion for good needs the other one first."""
+    return RegistryError(404, 40405, f"Subject '{subject}' was not deleted first before being permanently deleted")
+
+
+def version_deleted(subject: str, version: int) -> RegistryError:
+    """This version is deleted already, but not for good."""
+    return RegistryError(
+        404, 40406, f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently"
+    )
+
+
+def version_not_deleted(subject: str, version: int) -> RegistryError:
+    """Deletion for good needs the other one first."""
+    return RegistryError(
+        404, 40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
+    )
+
+
+def no_config(subject: str) -> RegistryError:
+    """The subject goes by the global one."""
+    return RegistryError(404, 40408, f"Subject '{subject}' does not have subject-level compatibility configured")
+
+
+def no_mode(subject: str) -> RegistryError:
+    """The subject goes by the global one."""
+    return RegistryError(404, 40409, f"Subject '{subject}' does not have subject-level mode configured")
+
+
+def incompatible(messages: list[str], why: str) -> RegistryError:
+    """The schema does not fit earlier versions. The code is 409 up to Confluent Platform 8.1, 40901 after it."""
+    text = f"Schema being registered is incompatible with an earlier schema for subject, details: {_listed(messages)}"
+    return RegistryError(409, 409, text, why)
+
+
+def invalid_schema(text: str) -> RegistryError:
+    """It is no schema of its type, or refers to what is not there."""
+    return RegistryError(422, 42201, text)
+
+
+def invalid_version(given: object) -> RegistryError:
+    """Neither a number from 1 nor "latest"."""
+    text = f"The specified version '{given}' is not a valid version id. "
+    return RegistryError(422, 42202, text + 'Allowed values are between [1, 2^31-1] and the string "latest"')
+
+
+def invalid_level() -> RegistryError:
+    """No compatibility level."""
+    text = "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive,"
+    return RegistryError(422, 42203, f"{text} forward_transitive, and full_transitive")
+
+
+def invalid_mode(
+    text: str = "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.",
+) -> RegistryError:
+    """No mode, or not one of a subject."""
+    return RegistryError(422, 42204, text)
+
+
+def not_permitted(text: str) -> RegistryError:
+    """The mode does not allow it."""
+    return RegistryError(422, 42205, text)
+
+
+def referenced(subject: str, version: int) -> RegistryError:
+    """Another schema refers to it."""
+    key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+    return RegistryError(422, 42206, f"One or more references exist to the schema {key}.")
+
+
+def invalid_subject(subject: str) -> RegistryError:
+    """No name of a subject."""
+    return RegistryError(422, 42208, f"The specified subject '{subject}' is not a valid.")
+
+
+def store_failed(text: str, why: str = "") -> RegistryError:
+    """The topic `_schemas` could not be read or written."""
+    return RegistryError(500, 50001, text, why)
+
+
+def unserved(what: str) -> RegistryError:
+    """A part of Confluent's registry that momus leaves out."""
+    return RegistryError(501, 501, f"momus' registry does not serve {what}")
+
+
+def of_http(status: int, reason: str) -> RegistryError:
+    """What Confluent's HTTP server says of a request that reaches no resource."""
+    return RegistryError(status, status, f"HTTP {status} {reason}")
+
+
+def _listed(messages: list[str]) -> str:
+    """As Java writes a list."""
+    return f"[{', '.join(messages)}]"

@@ -1,0 +1,80 @@
+"""Avro schemas: parsed by Apache's `avro`, written as its Java library writes them.
+
+The two forms are made of the JSON that was given, which `avro` has found to be a schema: its own writing would lose the
+order that Java gives to attributes, and namespaces that repeat.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from avro.errors import AvroException
+from avro.name import Names
+from avro.schema import make_avsc_object
+
+from broker.registry.formats.avro_rules import differences
+from broker.registry.formats.avro_text import canonical, normalized
+from broker.registry.jobs import SchemaFaultError
+
+if TYPE_CHECKING:
+    from broker.registry.formats.checker import Protoc
+    from broker.registry.formats.finding import Finding
+    from broker.registry.jobs import Source
+
+ERROR_LETTERS: Final = 2000
+
+
+class Parsed(NamedTuple):
+    """A schema, as JSON and as `avro` sees it; `known`: the names that its references define."""
+
+    tree: Any
+    schema: Any
+    known: frozenset[str]
+
+
+def parse(source: Source, protoc: Protoc) -> Parsed:
+    """A schema that is stored already may have names that Avro's standard does not allow. Errors: SchemaFaultError."""
+    names = Names(validate_names=source.version == 0)
+    for name, text in source.references:
+        _made(_tree(text, name), names, name)
+    known = frozenset(names.names)
+    tree = _tree(source.schema, "")
+    return Parsed(tree, _made(tree, names, ""), known)
+
+
+def text(parsed: Parsed, form: str, normalize: bool) -> str:
+    """The canonical or the normalized form; Avro knows no other but "resolved", which is not made here."""
+    if form not in ("", "default"):
+        raise SchemaFaultError(f"Avro schemas have no format {form!r:.40} here")
+    return (normalized if normalize else canonical)(parsed.tree, parsed.known)
+
+
+def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
+    """Why the first cannot read what the second has written."""
+    return differences(reader.schema, writer.schema)
+
+
+def _tree(text: str, name: str) -> Any:
+    """Errors: SchemaFaultError, with line and column."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SchemaFaultError(f"{_of(name)}it is no JSON: {error}") from None
+
+
+def _made(tree: Any, names: Names, name: str) -> Any:
+    """Errors: SchemaFaultError."""
+    names.default_namespace = None
+    if isinstance(tree, str) and names.has_name(tree):
+        return names.get_name(tree)
+    try:
+        return make_avsc_object(tree, names, names.validate_names, names.validate_names)
+    except AvroException as error:
+        raise SchemaFaultError(f"{_of(name)}{error}"[:ERROR_LETTERS]) from None
+    except (TypeError, KeyError, AttributeError) as error:  # `avro` expects some types of JSON without looking
+        raise SchemaFaultError(f"{_of(name)}it is no Avro schema ({error})"[:ERROR_LETTERS]) from None
+
+
+def _of(name: str) -> str:
+    return f"the reference {name}: " if name else ""

@@ -1,0 +1,108 @@
+"""Does a Job: parses the schema by its format's library, writes the form asked for, compares it with earlier ones.
+
+Shape: the messages are those of the first earlier schema that it does not fit, newest first; then the version and text
+       of that schema. Compatible both ways is asked of the old one as reader first.
+Source: Confluent's SchemaValidatorBuilder and CompatibilityChecker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from broker.registry.errors import DIFFERENT_TYPE
+from broker.registry.jobs import Checked, Difference, SchemaFaultError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.registry.formats.finding import Finding
+    from broker.registry.jobs import Job, Source
+
+SHOWN: Final = 10 * 1024  # letters of an earlier schema in the messages
+# By type: where its format is, and what brings the library.
+FORMATS: Final = {"AVRO": "avro_format", "JSON": "json_format", "PROTOBUF": "proto_format"}
+
+
+# Files by name, and which of them -> a FileDescriptorSet; it needs a disk, so whoever asks brings it.
+Protoc = Callable[[dict[str, str], str], bytes]
+
+
+class Format(Protocol):
+    """What a module of a format has; what `parse` returns is its own."""
+
+    def parse(self, source: Source, protoc: Protoc) -> Any:
+        """Errors: SchemaFaultError."""
+
+    def text(self, parsed: Any, form: str, normalize: bool) -> str:
+        """The canonical form, or the one that is named. Errors: SchemaFaultError."""
+
+    def compare(self, reader: Any, writer: Any) -> list[Finding]:
+        """Why the first cannot read what was written by the second; none: it can."""
+
+
+def check(job: Job, protoc: Protoc) -> Checked:
+    """Errors: SchemaFaultError."""
+    format_ = _format(job.schema.schema_type)
+    parsed = _parsed(format_, job.schema, protoc)
+    text = format_.text(parsed, job.form, job.normalize)
+    messages, differences = _compared(format_, parsed, job, protoc)
+    return Checked(text, messages, differences)
+
+
+def _format(schema_type: str) -> Format:
+    if schema_type not in FORMATS:
+        raise SchemaFaultError(f"Invalid schema type {schema_type}")
+    try:
+        found: Any = import_module(f"{__package__}.{FORMATS[schema_type]}")
+    except ImportError as error:
+        raise SchemaFaultError(f"{schema_type} schemas need `pip install 'momus[registry]'` ({error})") from None
+    return found  # type: ignore[no-any-return]  # each of these modules has the three functions
+
+
+def _parsed(format_: Format, source: Source, protoc: Protoc) -> Any:
+    try:
+        return format_.parse(source, protoc)
+    except RecursionError:
+        raise SchemaFaultError("it is nested too deeply") from None
+
+
+def _compared(format_: Format, parsed: Any, job: Job, protoc: Protoc) -> tuple[list[str], list[Difference]]:
+    """The messages, and the differences that they tell."""
+    if job.level == "NONE" or not job.previous:
+        return [], []
+    newest_first = list(reversed(job.previous))
+    for source in newest_first if job.level.endswith("_TRANSITIVE") else newest_first[:1]:
+        if source.schema_type != job.schema.schema_type:
+            return [DIFFERENT_TYPE], []
+        before = _parsed(format_, source, protoc)
+        found = _between(format_, parsed, before, job.level, source.version)
+        if found:
+            text = format_.text(before, "", False)
+            shown = text if len(text) <= SHOWN else f"<truncated> '{text[:SHOWN]}..."
+            shown = f"{{oldSchema: '{shown}'}}" if len(text) <= SHOWN else f"{{oldSchema: {shown}'}}"
+            told = [each.message for each in found]
+            return [*told, f"{{oldSchemaVersion: {source.version}}}", shown], found
+    return [], []
+
+
+def _between(format_: Format, new: Any, old: Any, level: str, version: int) -> list[Difference]:
+    """What keeps two schemas from fitting at a level."""
+    found: list[Difference] = []
+    try:
+        if level.startswith(("FORWARD", "FULL")):
+            found += _told(format_.compare(old, new), "old", "new", version)
+        if level.startswith(("BACKWARD", "FULL")):
+            found += _told(format_.compare(new, old), "new", "old", version)
+    except RecursionError:
+        raise SchemaFaultError("it is nested too deeply") from None
+    return found
+
+
+def _told(findings: Sequence[Finding], reader: str, writer: str, version: int) -> list[Difference]:
+    rows = []
+    for each in findings:
+        text = each.text.replace("{reader}", reader).replace("{writer}", writer)
+        rows.append(Difference(each.kind, each.path, text, version))
+    return rows

@@ -1,0 +1,64 @@
+"""JSON Schemas: checked by `jsonschema` against the meta-schema of their draft; `referencing` resolves `$ref`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from jsonschema import Draft7Validator
+from jsonschema.exceptions import best_match
+from jsonschema.validators import validator_for
+from jsonschema_specifications import REGISTRY
+
+from broker.registry.formats.json_model import model
+from broker.registry.formats.json_rules import differences
+from broker.registry.jobs import SchemaFaultError
+
+if TYPE_CHECKING:
+    from broker.registry.formats.checker import Protoc
+    from broker.registry.formats.finding import Finding
+    from broker.registry.formats.json_model import Node
+    from broker.registry.jobs import Source
+
+SHOWN: Final = 500  # letters of what is wrong
+
+
+class Parsed(NamedTuple):
+    """A schema, as JSON and as a graph."""
+
+    tree: Any
+    node: Node
+
+
+def parse(source: Source, protoc: Protoc) -> Parsed:
+    """Errors: SchemaFaultError."""
+    references = [(name, _tree(text, name)) for name, text in source.references]
+    tree = _tree(source.schema, "")
+    if not isinstance(tree, dict | bool):
+        raise SchemaFaultError(f"{str(tree)[:SHOWN]!r} is no schema: it is neither an object nor true or false")
+    validator = validator_for(tree, default=Draft7Validator)
+    fault = best_match(validator(validator.META_SCHEMA).iter_errors(tree))
+    if fault is not None:
+        raise SchemaFaultError(f"at {fault.json_path}: {fault.message[:SHOWN]}")
+    return Parsed(tree, model(tree, references, REGISTRY))
+
+
+def text(parsed: Parsed, form: str, normalize: bool) -> str:
+    """Without spaces, in the order that was given; normalized: sorted.
+
+    There are no other forms: the word is ignored, as Confluent's registry ignores it.
+    """
+    return json.dumps(parsed.tree, ensure_ascii=False, separators=(",", ":"), sort_keys=normalize)
+
+
+def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
+    """Why the first does not accept all that the second does."""
+    return differences(reader.node, writer.node)
+
+
+def _tree(text: str, name: str) -> Any:
+    """Errors: SchemaFaultError, with line and column."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SchemaFaultError(f"{f'the reference {name}: ' if name else ''}it is no JSON: {error}") from None

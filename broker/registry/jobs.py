@@ -1,0 +1,143 @@
+"""What the registry has a process of its own find out about schemas, because it may take long: a Job and its Checked.
+
+A handler of the registry is a function (state, ask) -> Decision, or a generator that yields Jobs, is sent what was
+found out and returns its Decision. Jobs hold texts alone, so they can be sent anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker.registry.errors import invalid_schema
+
+if TYPE_CHECKING:
+    from broker.registry.records import Json, Record, Reference
+    from broker.registry.state import RegistryState
+    from broker.registry.versions import Content, Version
+
+MOST_REFERENCES: Final = 200  # of a schema and of what it refers to
+
+
+class Source(NamedTuple):
+    """A schema as a job has it.
+
+    references   (name, text) of all that it refers to; what one of them refers to comes before it.
+    version      of its subject; 0: it has none yet.
+    """
+
+    schema_type: str
+    schema: str
+    references: tuple[tuple[str, str], ...] = ()
+    version: int = 0
+
+
+class Job(NamedTuple):
+    """One question.
+
+    form       what is asked for instead of the canonical form: Confluent's word of the parameter `format`.
+    normalize  ask for the normalized form.
+    previous   oldest first.
+    level      how it must fit them; "NONE": it need not.
+    """
+
+    schema: Source
+    form: str = ""
+    normalize: bool = False
+    previous: tuple[Source, ...] = ()
+    level: str = "NONE"
+
+
+class Difference(NamedTuple):
+    """One thing by which a schema does not fit an earlier one.
+
+    kind      Confluent's word: READER_FIELD_MISSING_DEFAULT_VALUE.
+    path      where in the schema.
+    message   as it is answered.
+    version   of the earlier schema.
+    """
+
+    kind: str
+    path: str
+    message: str
+    version: int = 0
+
+
+class Checked(NamedTuple):
+    """What was found out.
+
+    text          the schema in the form that was asked for.
+    messages      why it does not fit, as Confluent answers it; none: it fits.
+    differences   the same for those who want to look.
+    """
+
+    text: str
+    messages: list[str]
+    differences: list[Difference]
+
+
+class SchemaFaultError(Exception):
+    """What is given is no schema; the message says where and why."""
+
+
+def job_of(given: Any) -> Job:
+    """A Job from the lists that JSON makes of it."""
+    schema, form, normalize, previous, level = given
+    return Job(_source(schema), form, normalize, tuple(_source(each) for each in previous), level)
+
+
+def _source(given: Any) -> Source:
+    schema_type, schema, references, version = given
+    return Source(schema_type, schema, tuple((name, text) for name, text in references), version)
+
+
+class Ask(NamedTuple):
+    """One request of the registry."""
+
+    words: dict[str, str]
+    query: dict[str, str]
+    body: Json
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false."""
+        return self.query.get(name, "").lower() == "true"
+
+
+class Decision(NamedTuple):
+    """What a request writes, in this order, and what is answered once that is durable."""
+
+    answer: Any
+    records: tuple[Record, ...] = ()
+
+
+Steps = Generator[Job, "Checked | SchemaFaultError", Decision]
+
+
+def source_of(state: RegistryState, content: Content, version: int = 0) -> Source:
+    """A schema with all that it refers to. Errors: RegistryError: one of them is not there."""
+    found: dict[str, str] = {}
+    _gather(state, content.references, found, set())
+    return Source(content.schema_type, content.schema, tuple(found.items()), version)
+
+
+def source_of_version(state: RegistryState, version: Version) -> Source:
+    """A version with all that it refers to. Errors: as `source_of`."""
+    return source_of(state, version.content, version.version)
+
+
+def _gather(
+    state: RegistryState, references: tuple[Reference, ...], found: dict[str, str], open_: set[tuple[str, int]]
+) -> None:
+    for each in references:
+        if each.name in found:
+            continue
+        row = state.get(each.subject, each.version, deleted=True)
+        if row is None:
+            raise invalid_schema(f'No schema reference found for subject "{each.subject}" and version {each.version}')
+        key = (row.subject, row.version)
+        if key in open_:
+            raise invalid_schema(f'Version {row.version} of subject "{row.subject}" refers to itself')
+        if len(found) >= MOST_REFERENCES:
+            raise invalid_schema(f"More than {MOST_REFERENCES} references")
+        _gather(state, row.content.references, found, {*open_, key})
+        found.setdefault(each.name, row.content.schema)

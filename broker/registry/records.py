@@ -1,0 +1,112 @@
+"""The records of `_schemas`: their JSON forms, as Confluent's registry writes and reads them.
+
+    key      {"keytype":"SCHEMA","subject":"orders-value","version":1,"magic":1}
+    value    {"subject":"orders-value","version":1,"id":1,"schema":"\\"string\\"","deleted":false}
+
+A value may have "schemaType" (AVRO where it lacks), "references", "metadata", "ruleSet". CONFIG and MODE are keyed by
+subject, or by none for the global one; an absent value takes the key away. DELETE_SUBJECT deletes all versions up to
+one softly, CLEAR_SUBJECT drops those that are deleted. NOOP and kinds that are not known mean nothing.
+Source: what Confluent Platform 5 to 8 leave in the topic.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+
+SCHEMAS_TOPIC: Final = "_schemas"
+SCHEMA, CONFIG, MODE = "SCHEMA", "CONFIG", "MODE"
+DELETE_SUBJECT, CLEAR_SUBJECT = "DELETE_SUBJECT", "CLEAR_SUBJECT"
+KINDS: Final = frozenset((SCHEMA, CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT))
+AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+TYPES: Final = (JSON, PROTOBUF, AVRO)  # in the order in which they are answered
+MAX_INT: Final = (1 << 31) - 1
+
+Json = dict[str, Any]
+_read: Final = json.JSONDecoder().decode  # of bytes, json.loads would guess the encoding first
+
+
+class Reference(NamedTuple):
+    """What one schema calls a version of a subject."""
+
+    name: str
+    subject: str
+    version: int
+
+    def to_json(self) -> Json:
+        """As answers and records have it."""
+        return self._asdict()
+
+
+class Record(NamedTuple):
+    """One record, decoded; `value` None: a tombstone."""
+
+    kind: str
+    subject: str | None
+    version: int
+    value: Json | None
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value."""
+    key: Json = {"keytype": record.kind}
+    if record.subject is not None:
+        key["subject"] = record.subject
+    if record.kind == SCHEMA:
+        key["version"] = record.version
+    key["magic"] = 1 if record.kind == SCHEMA else 0
+    return dump(key), None if record.value is None else dump(record.value)
+
+
+def decode(key: bytes | None, value: bytes | None) -> Record | None:
+    """A record; None: one that means nothing. Errors: ValueError: it is none of Confluent's."""
+    if key is None:
+        raise ValueError("it has no key")
+    try:
+        named = _read(key.decode())
+        given = None if value is None else _read(value.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(named, dict) or not (given is None or isinstance(given, dict)):
+        raise ValueError("it is no JSON object")
+    kind, subject, version = named.get("keytype"), named.get("subject"), named.get("version", 0)
+    if kind not in KINDS:
+        return None
+    if not (subject is None or isinstance(subject, str)):
+        raise ValueError('"subject" is no text')
+    if kind == SCHEMA:
+        if subject is None or type(version) is not int or not 0 < version <= MAX_INT:
+            raise ValueError('a SCHEMA has "subject" and "version"')
+        if given is not None:
+            _check_schema(given)
+    return Record(kind, subject, version, given)
+
+
+def _check_schema(value: Json) -> None:
+    """Errors: ValueError."""
+    if type(value.get("id")) is not int or not 0 <= value["id"] <= MAX_INT or not isinstance(value.get("schema"), str):
+        raise ValueError('a SCHEMA\'s value has "id" and "schema"')
+    if not isinstance(value.get("schemaType") or AVRO, str):
+        raise ValueError('"schemaType" is no text')
+    references_of(value)
+
+
+def references_of(given: Json) -> tuple[Reference, ...]:
+    """The references that a record or a request names. Errors: ValueError."""
+    rows = given.get("references") or ()
+    if not isinstance(rows, list | tuple):
+        raise ValueError('"references" takes a list')
+    found = []
+    for row in rows:
+        if not isinstance(row, dict):
+            raise ValueError('"references" takes objects')
+        name, subject, version = row.get("name"), row.get("subject"), row.get("version")
+        if not isinstance(name, str) or not isinstance(subject, str) or type(version) is not int:
+            raise ValueError('a reference has "name", "subject" and "version"')
+        found.append(Reference(name, subject, version))
+    return tuple(found)
+
+
+def dump(value: object) -> bytes:
+    """JSON as Confluent's registry writes it: without spaces, text as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

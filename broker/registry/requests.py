@@ -1,0 +1,149 @@
+"""Reads what clients send: names of subjects, numbers of versions, schemas. Errors: RegistryError, in all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.registry.errors import RegistryError, invalid_schema, invalid_subject, invalid_version, of_http, unserved
+from broker.registry.records import AVRO, MAX_INT, TYPES, references_of
+from broker.registry.versions import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.registry.jobs import Ask
+    from broker.registry.records import Json
+
+LATEST: Final = -1
+DEFAULT_CONTEXT: Final = ":.:"
+UNPROCESSABLE: Final = 422
+
+
+class Given(NamedTuple):
+    """A schema as a client gives it; `version` 0 and `number` -1: it names none."""
+
+    content: Content
+    version: int
+    number: int
+
+
+def subject_of(ask: Ask, *, is_new: bool = False) -> str:
+    """The subject in the path; `is_new`: it may be made by this request."""
+    subject = plain(ask.words["subject"])
+    if is_new and (
+        not subject
+        or subject in ("__GLOBAL", "__EMPTY", "*")
+        or any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in subject)
+    ):
+        raise invalid_subject(subject)
+    return subject
+
+
+def plain(subject: str) -> str:
+    """A subject without the default context, which it may name."""
+    if subject.startswith(DEFAULT_CONTEXT):
+        return subject[len(DEFAULT_CONTEXT) :]
+    if subject.startswith(":."):
+        raise unserved('contexts: the name of a subject does not begin with ":."')
+    return subject
+
+
+def setting_subject(ask: Ask) -> str | None:
+    """The subject of a config or mode; None: the global one."""
+    if "subject" not in ask.words:
+        return None
+    return subject_of(ask, is_new=True) if ask.words["subject"] != DEFAULT_CONTEXT else None
+
+
+def version_of_path(ask: Ask) -> int:
+    """The version in the path, or LATEST."""
+    text = ask.words["version"].strip()
+    if text.lower() == "latest":
+        return LATEST
+    try:
+        number = int(text) if text.isascii() else 0
+    except ValueError:
+        raise invalid_version(ask.words["version"]) from None
+    if number == LATEST:
+        return LATEST
+    if not 0 < number <= MAX_INT:
+        raise invalid_version(number if abs(number) <= MAX_INT else ask.words["version"])
+    return number
+
+
+def number_of_path(ask: Ask) -> int:
+    """The id in the path."""
+    text = ask.words["id"]
+    if not (text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= MAX_INT):
+        raise of_http(404, "Not Found")
+    return int(text)
+
+
+def sliced(ask: Ask, rows: Sequence[object]) -> Sequence[object]:
+    """The part of a list that `offset` and `limit` ask for."""
+    try:
+        offset, limit = int(ask.query.get("offset", "0")), int(ask.query.get("limit", "-1"))
+    except ValueError:
+        raise of_http(404, "Not Found") from None
+    rows = rows[max(offset, 0) :]
+    return rows if limit < 0 else rows[:limit]
+
+
+def given_schema(ask: Ask) -> Given:
+    """The schema in the body."""
+    body = ask.body
+    schema, schema_type = body.get("schema"), body.get("schemaType") or AVRO
+    if schema is not None and not isinstance(schema, str):
+        raise RegistryError(UNPROCESSABLE, UNPROCESSABLE, '"schema" takes a text: JSON goes in as an escaped string')
+    if not isinstance(schema_type, str) or schema_type not in TYPES:
+        raise invalid_schema(f"Invalid schema type {schema_type}")
+    if body.get("ruleSet"):
+        raise unserved("rule sets: a schema that has one would not obey it")
+    for name in ("schemaTagsToAdd", "schemaTagsToRemove"):
+        if body.get(name):
+            raise unserved(f'tags of schemas: "{name}"')
+    try:
+        references = references_of(body)
+    except ValueError as error:
+        raise RegistryError(UNPROCESSABLE, UNPROCESSABLE, str(error)) from None
+    references = tuple(each._replace(subject=plain(each.subject)) for each in references)
+    content = Content(schema_type, schema or "", references, metadata_of(body.get("metadata"), "metadata"))
+    return Given(content, _number(body, "version", 0), _number(body, "id", -1))
+
+
+def metadata_of(given: object, where: str) -> Json | None:
+    """Tags, properties and names of sensitive properties; None: there are none."""
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise RegistryError(UNPROCESSABLE, UNPROCESSABLE, f'"{where}" takes an object')
+    checks = {
+        "properties": lambda each: isinstance(each, dict) and all(isinstance(text, str) for text in each.values()),
+        "tags": lambda each: isinstance(each, dict) and all(_is_texts(texts) for texts in each.values()),
+        "sensitive": _is_texts,
+    }
+    found: Json = {}
+    for name in ("tags", "properties", "sensitive"):
+        part = given.get(name)
+        if part is None:
+            continue
+        if not checks[name](part):
+            raise RegistryError(
+                UNPROCESSABLE, UNPROCESSABLE, f'"{where}.{name}" is not as Confluent\'s registry takes it'
+            )
+        if part:
+            found[name] = part
+    return found
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _number(body: Json, name: str, default: int) -> int:
+    value = body.get(name)
+    if value is None:
+        return default
+    if type(value) is not int or not -1 <= value <= MAX_INT:
+        raise RegistryError(UNPROCESSABLE, UNPROCESSABLE, f'"{name}" takes a whole number')
+    return value

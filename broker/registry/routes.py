@@ -1,0 +1,136 @@
+"""The table of paths: what is served, by which function, and what a user needs for it.
+
+A path is matched word by word; its words in braces are given to the function. `needs` is what an authorizer is asked:
+an operation on the topic that the subject is of, or on the cluster.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.registry.errors import of_http, unserved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.registry.jobs import Ask, Decision, Steps
+    from broker.registry.state import RegistryState
+
+    Serve = Callable[[RegistryState, Ask], Decision | Steps]
+
+DESCRIBE, WRITE, DELETE, ALTER, NOTHING = "describe", "write", "delete", "alter", ""
+REASONS: Final = {404: "Not Found", 405: "Method Not Allowed"}
+
+
+class Route(NamedTuple):
+    """One method of one path.
+
+    api      the name by which faults and the journal know it.
+    target   "module:function" of this folder, imported when first asked for.
+    needs    DESCRIBE, WRITE or DELETE on the subject's topic, ALTER on the cluster, or NOTHING.
+    writes   whether it may append to `_schemas`: one such request is served after the other.
+    """
+
+    method: str
+    path: str
+    api: str
+    target: str
+    needs: str
+    writes: bool = False
+
+    def load(self) -> Serve:
+        """Its function."""
+        module, _, name = self.target.partition(":")
+        found: Serve = getattr(import_module(f"{__package__}.{module}"), name)
+        return found
+
+
+ROUTES: Final = (
+    Route("GET", "/", "Root", "reading:get_nothing", NOTHING),
+    Route("GET", "/subjects", "ListSubjects", "reading:list_subjects", DESCRIBE),
+    Route("POST", "/subjects/{subject}", "LookUpSchema", "register:look_up", DESCRIBE),
+    Route("DELETE", "/subjects/{subject}", "DeleteSubject", "deletion:delete_subject", DELETE, True),
+    Route("GET", "/subjects/{subject}/metadata", "GetByMetadata", "reading:get_by_metadata", DESCRIBE),
+    Route("GET", "/subjects/{subject}/versions", "ListVersions", "reading:list_versions", DESCRIBE),
+    Route("POST", "/subjects/{subject}/versions", "RegisterSchema", "register:register", WRITE, True),
+    Route("GET", "/subjects/{subject}/versions/{version}", "GetVersion", "reading:get_version", DESCRIBE),
+    Route("DELETE", "/subjects/{subject}/versions/{version}", "DeleteVersion", "deletion:delete_version", DELETE, True),
+    Route("GET", "/subjects/{subject}/versions/{version}/schema", "GetVersion", "reading:get_version_text", DESCRIBE),
+    Route(
+        "GET", "/subjects/{subject}/versions/{version}/referencedby", "GetReferrers", "reading:get_referrers", DESCRIBE
+    ),
+    Route("GET", "/schemas", "ListSchemas", "reading:list_schemas", DESCRIBE),
+    Route("GET", "/schemas/types", "ListTypes", "reading:list_types", NOTHING),
+    Route("GET", "/schemas/ids/{id}", "GetSchema", "reading:get_schema", DESCRIBE),
+    Route("GET", "/schemas/ids/{id}/schema", "GetSchema", "reading:get_schema_text", DESCRIBE),
+    Route("GET", "/schemas/ids/{id}/subjects", "ListSubjectsOfId", "reading:get_subjects_of_id", DESCRIBE),
+    Route("GET", "/schemas/ids/{id}/versions", "ListVersionsOfId", "reading:get_versions_of_id", DESCRIBE),
+    Route("GET", "/schemas/guids/{guid}", "GetSchema", "reading:get_by_guid", DESCRIBE),
+    Route("GET", "/schemas/guids/{guid}/ids", "ListIdsOfGuid", "reading:get_ids_of_guid", DESCRIBE),
+    Route(
+        "POST",
+        "/compatibility/subjects/{subject}/versions/{version}",
+        "TestCompatibility",
+        "register:test_version",
+        DESCRIBE,
+    ),
+    Route("POST", "/compatibility/subjects/{subject}/versions", "TestCompatibility", "register:test_all", DESCRIBE),
+    Route("GET", "/config", "GetConfig", "settings:get_config", NOTHING),
+    Route("PUT", "/config", "PutConfig", "settings:put_config", ALTER, True),
+    Route("DELETE", "/config", "DeleteConfig", "settings:delete_config", ALTER, True),
+    Route("GET", "/config/{subject}", "GetConfig", "settings:get_config", DESCRIBE),
+    Route("PUT", "/config/{subject}", "PutConfig", "settings:put_config", ALTER, True),
+    Route("DELETE", "/config/{subject}", "DeleteConfig", "settings:delete_config", ALTER, True),
+    Route("GET", "/mode", "GetMode", "settings:get_mode", NOTHING),
+    Route("PUT", "/mode", "PutMode", "settings:put_mode", ALTER, True),
+    Route("DELETE", "/mode", "DeleteMode", "settings:delete_mode", ALTER, True),
+    Route("GET", "/mode/{subject}", "GetMode", "settings:get_mode", DESCRIBE),
+    Route("PUT", "/mode/{subject}", "PutMode", "settings:put_mode", ALTER, True),
+    Route("DELETE", "/mode/{subject}", "DeleteMode", "settings:delete_mode", ALTER, True),
+    Route("GET", "/contexts", "ListContexts", "reading:list_contexts", NOTHING),
+    Route("GET", "/v1/metadata/version", "GetServerVersion", "reading:get_version_of_server", NOTHING),
+)
+UNSERVED: Final = {
+    "dek-registry": "encryption keys",
+    "exporters": "exporters",
+    "catalog": "the catalog",
+    "contexts": "contexts",
+}
+
+
+def find(method: str, words: list[str]) -> tuple[Route, dict[str, str]]:
+    """The route of a request, and the words in braces of its path. Errors: RegistryError."""
+    is_there = False
+    for route, pattern in _PATTERNS:
+        named = _matched(pattern, words)
+        if named is not None:
+            if route.method == method:
+                return route, named
+            is_there = True
+    if words and words[0] in UNSERVED and not is_there:
+        raise unserved(UNSERVED[words[0]])
+    if words[:1] == ["subjects"] and words[4:] == ["tags"]:
+        raise unserved("tags of schemas")
+    status = 405 if is_there else 404
+    raise of_http(status, REASONS[status])
+
+
+def _matched(pattern: list[str], words: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(words):
+        return None
+    named = {}
+    for mine, word in zip(pattern, words, strict=True):
+        if mine[:1] == "{":
+            named[mine[1:-1]] = word
+        elif mine != word:
+            return None
+    return named
+
+
+def words_of(path: str) -> list[str]:
+    """The words of a path, still quoted; a subject's name may hold a quoted slash."""
+    return [word for word in path.split("/") if word]
+
+
+_PATTERNS: Final = [(route, words_of(route.path)) for route in ROUTES]

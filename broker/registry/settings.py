@@ -1,0 +1,157 @@
+"""Decides what a change of config or mode writes, and answers what they are.
+
+Absent: In the schema registry: contexts, aliases, groups of compatibility, rule sets, tags, compatibility
+        policies but STRICT. It answers 501 with a sentence.
+Source: Confluent's ConfigResource, ModeResource and KafkaSchemaRegistry.setMode.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.registry import errors
+from broker.registry.deletion import check_writable
+from broker.registry.errors import RegistryError
+from broker.registry.jobs import Decision
+from broker.registry.records import CLEAR_SUBJECT, CONFIG, MODE, SCHEMA, Record
+from broker.registry.requests import metadata_of, setting_subject
+from broker.registry.state import DEFAULT_LEVEL, FORWARD, IMPORT, MODES, READWRITE
+
+if TYPE_CHECKING:
+    from broker.registry.jobs import Ask
+    from broker.registry.records import Json
+    from broker.registry.state import RegistryState
+
+LEVELS: Final = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+FLAGS: Final = ("normalize", "validateFields")
+UNSERVED: Final = {
+    "alias": "aliases of subjects",
+    "aliasForDeks": "aliases of subjects",
+    "compatibilityGroup": "groups of compatibility",
+    "defaultRuleSet": "rule sets",
+    "overrideRuleSet": "rule sets",
+    "validateRules": "rule sets",
+    "validateNewSchemas": "validateNewSchemas",
+}
+
+
+def get_config(state: RegistryState, ask: Ask) -> Decision:
+    """GET /config and /config/{subject}. Errors: RegistryError."""
+    subject = setting_subject(ask)
+    if subject is None or ask.flag("defaultToGlobal"):
+        return Decision(state.config(subject))
+    if subject not in state.configs:
+        raise errors.no_config(subject)
+    return Decision({"compatibilityLevel": DEFAULT_LEVEL, **state.configs[subject]})
+
+
+def put_config(state: RegistryState, ask: Ask) -> Decision:
+    """PUT /config and /config/{subject}: what is named changes, the rest stays. Errors: RegistryError."""
+    subject = setting_subject(ask)
+    changed = _changes(ask.body)
+    check_writable(state, subject)
+    value = {**state.configs.get(subject, {}), **changed}
+    value = {key: each for key, each in value.items() if each is not None}
+    named = {} if subject is None else {"subject": subject}
+    answer: Json = {"compatibility": value.get("compatibilityLevel")} if "compatibilityLevel" in value else {}
+    answer |= {key: each for key, each in value.items() if key != "compatibilityLevel"}
+    return Decision(answer, (Record(CONFIG, subject, 0, {**named, **value}),))
+
+
+def _changes(body: Json) -> Json:
+    """The settings that a body names; None: to be taken away."""
+    for name, what in UNSERVED.items():
+        if body.get(name) is not None:
+            raise errors.unserved(f'{what}: "{name}"')
+    policy = body.get("compatibilityPolicy")
+    if policy is not None and str(policy).upper() != "STRICT":
+        raise errors.unserved(f"the compatibility policy {policy!r:.40}, but STRICT")
+    found: Json = {}
+    if "compatibility" in body:
+        level = body["compatibility"]
+        if level is not None and (not isinstance(level, str) or level.upper() not in LEVELS):
+            raise errors.invalid_level()
+        found["compatibilityLevel"] = None if level is None else level.upper()
+    for name in FLAGS:
+        if name in body:
+            if body[name] is not None and type(body[name]) is not bool:
+                raise RegistryError(422, 422, f'"{name}" takes true or false')
+            found[name] = body[name]
+    for name in ("defaultMetadata", "overrideMetadata"):
+        if name in body:
+            found[name] = metadata_of(body[name], name)
+    return found
+
+
+def delete_config(state: RegistryState, ask: Ask) -> Decision:
+    """DELETE /config and /config/{subject}: the global one, or the default, is what counts. Errors: RegistryError."""
+    subject = setting_subject(ask)
+    if subject is not None and subject not in state.configs:
+        raise errors.subject_not_found(subject)
+    check_writable(state, subject)
+    answer = {"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})}
+    return Decision(answer, (Record(CONFIG, subject, 0, None),))
+
+
+def get_mode(state: RegistryState, ask: Ask) -> Decision:
+    """GET /mode and /mode/{subject}. Errors: RegistryError."""
+    subject = setting_subject(ask)
+    if subject is None or ask.flag("defaultToGlobal"):
+        return Decision({"mode": state.mode(subject)})
+    if subject not in state.modes:
+        raise errors.no_mode(subject)
+    return Decision({"mode": state.modes[subject]})
+
+
+def put_mode(state: RegistryState, ask: Ask) -> Decision:
+    """PUT /mode and /mode/{subject}. Errors: RegistryError.
+
+    IMPORT is for what has no schemas: it drops those that are softly deleted. `force` takes it as it is.
+    """
+    subject, given = setting_subject(ask), ask.body.get("mode")
+    mode = given.upper() if isinstance(given, str) else None
+    if (mode is None and given is not None) or (mode is not None and mode not in MODES):
+        raise errors.invalid_mode()
+    if mode == FORWARD and subject is not None:
+        raise errors.invalid_mode("Forward mode only supported on global level")
+    records: list[Record] = []
+    if mode == IMPORT and state.mode(subject) != IMPORT and not ask.flag("force"):
+        records += _cleared(state, subject)
+    named: dict[str, Any] = {} if subject is None else {"subject": subject}
+    records.append(Record(MODE, subject, 0, None if mode is None else {**named, "mode": mode}))
+    return Decision({} if mode is None else {"mode": mode}, tuple(records))
+
+
+def _cleared(state: RegistryState, subject: str | None) -> list[Record]:
+    """What drops the softly deleted versions of a subject, or of all. Errors: RegistryError: some are not deleted."""
+    subjects = list(state.subjects) if subject is None else [subject]
+    if any(state.has(each) for each in subjects):
+        raise errors.not_permitted("Cannot import since found existing subjects")
+    records = []
+    for each in subjects:
+        for row in state.versions(each, deleted=True):
+            if state.referring(each, row.version, deleted=True):
+                raise errors.referenced(each, row.version)
+            records.append(Record(SCHEMA, each, row.version, None))
+    records.append(Record(CLEAR_SUBJECT, subject, 0, {} if subject is None else {"subject": subject}))
+    return records
+
+
+def delete_mode(state: RegistryState, ask: Ask) -> Decision:
+    """DELETE /mode and /mode/{subject}. Errors: RegistryError."""
+    subject = setting_subject(ask)
+    if subject is not None and subject not in state.modes:
+        raise errors.subject_not_found(subject)
+    records = [Record(MODE, subject, 0, None)]
+    if subject is None and ask.flag("recursive"):
+        records += [Record(MODE, each, 0, None) for each in state.modes if each is not None]
+    answer = state.modes.get(subject, READWRITE)
+    return Decision({"mode": answer}, tuple(records))

@@ -1,0 +1,119 @@
+"""A version of a subject: one schema as it was registered, and what names its content."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from typing import TYPE_CHECKING, Any
+
+from broker.registry.records import AVRO, dump, references_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.registry.records import Json, Reference
+
+
+class Content:
+    """What has an id: a schema in its canonical form, with its type, references, metadata and rules."""
+
+    __slots__ = ("metadata", "references", "rule_set", "schema", "schema_type")
+
+    def __init__(
+        self,
+        schema_type: str,
+        schema: str,
+        references: tuple[Reference, ...] = (),
+        metadata: Json | None = None,
+        rule_set: Json | None = None,
+    ) -> None:
+        self.schema_type = schema_type
+        self.schema = schema
+        self.references = references
+        self.metadata = metadata
+        self.rule_set = rule_set
+
+    def digest(self) -> bytes:
+        """16 bytes that name it: those of Confluent's registry of version 8, whose messages may carry them."""
+        data = md5(_utf8(self.schema), usedforsecurity=False)
+        for each in self.references:
+            data.update(_utf8(each.name) + _utf8(each.subject) + (each.version & 0xFFFFFFFF).to_bytes(4, "big"))
+        if self.metadata is not None:
+            data.update(b"\x01" + _utf8("".join(_texts(self.metadata))))
+        if self.rule_set is not None:
+            data.update(b"\x01" + dump(self.rule_set))
+        return data.digest()
+
+    def to_json(self) -> Json:
+        """The fields of answers and records; AVRO is not named, as clients of any age expect."""
+        shown: dict[str, Any] = {} if self.schema_type == AVRO else {"schemaType": self.schema_type}
+        if self.references:
+            shown["references"] = [each.to_json() for each in self.references]
+        if self.metadata is not None:
+            shown["metadata"] = self.metadata
+        if self.rule_set is not None:
+            shown["ruleSet"] = self.rule_set
+        shown["schema"] = self.schema
+        return shown
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Tags, properties and sensitive names, each of them sorted."""
+    for part in ("tags", "properties", "sensitive"):
+        found = value.get(part) or {}
+        for key in sorted(found):
+            yield key
+            if part != "sensitive":
+                yield from [found[key]] if part == "properties" else sorted(found[key])
+
+
+class Version:
+    """A version of a subject. Made of a record and never changed: a deletion makes another."""
+
+    __slots__ = ("content", "digest", "id", "is_deleted", "subject", "version")
+
+    def __init__(
+        self, subject: str, version: int, number: int, content: Content, digest: bytes, *, is_deleted: bool
+    ) -> None:
+        self.subject = subject
+        self.version = version
+        self.id = number
+        self.content = content
+        self.digest = digest
+        self.is_deleted = is_deleted
+
+    @property
+    def guid(self) -> str:
+        """The digest, as Confluent's registry of version 8 writes it."""
+        text = self.digest.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def deleted(self) -> Version:
+        """The same, softly deleted."""
+        return Version(self.subject, self.version, self.id, self.content, self.digest, is_deleted=True)
+
+    def to_json(self) -> Json:
+        """As it is answered."""
+        shown = {"subject": self.subject, "version": self.version, "id": self.id, "guid": self.guid}
+        return {**shown, **self.content.to_json(), **({"deleted": True} if self.is_deleted else {})}
+
+    def to_value(self) -> Json:
+        """As its record has it."""
+        shown = {"subject": self.subject, "version": self.version, "id": self.id}
+        return {**shown, **self.content.to_json(), "deleted": self.is_deleted}
+
+
+def version_of(subject: str, version: int, value: Json) -> Version:
+    """What a record says. Errors: ValueError."""
+    content = Content(
+        value.get("schemaType") or AVRO,
+        value["schema"],
+        references_of(value),
+        value.get("metadata"),
+        value.get("ruleSet"),
+    )
+    digest = content.digest()
+    return Version(subject, version, value["id"], content, digest, is_deleted=bool(value.get("deleted")))

@@ -1,0 +1,151 @@
+"""Who asks the registry, and what they may: as on the cluster's first listener, by the cluster's users and ACLs.
+
+A listener with SASL: HTTP's basic authentication by the same users. One with TLS: the registry has TLS too, with the
+same certificate; where clients show certificates, these say who asks. With an authorizer: reading a subject needs
+DESCRIBE on its topic, registering WRITE, deleting DELETE; config and mode need ALTER on the cluster. A subject is of
+the topic that it is named after: `orders-value` and `orders-key` of `orders`, any other name of itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.cluster.acls import ALTER, CLUSTER, CLUSTER_NAME, DELETE, DESCRIBE, TOPIC, WRITE
+from broker.config.authorizer_setting import is_authorizer_set
+from broker.registry import routes
+from broker.registry.errors import RegistryError
+from broker.registry.requests import plain
+from broker.security.principals import ANONYMOUS
+
+if TYPE_CHECKING:
+    import ssl
+
+    from broker.registry.state import RegistryState
+    from broker.shell.cluster_server import ClusterServer
+    from broker.shell.control.http import Head
+    from broker.shell.registry.service import Call
+
+OPERATIONS: Final = {routes.DESCRIBE: DESCRIBE, routes.WRITE: WRITE, routes.DELETE: DELETE, routes.ALTER: ALTER}
+NO_LOGIN: Final = RegistryError(401, 401, "Unauthorized")
+MOST_KNOWN: Final = 1000
+
+
+class Access:
+    """The door of one cluster's registry."""
+
+    def __init__(self, cluster: ClusterServer) -> None:
+        self._cluster = cluster
+        self._listener = cluster.nodes[0].main
+        self._known: dict[str, tuple[str, Any]] = {}  # what was shown -> principal, and the credentials it was held to
+        self._context: Any = None
+        if self._listener.is_tls:
+            from broker.shell.tls.contexts import ListenerContext  # 10 ms: most clusters have no TLS
+
+            self._context = ListenerContext(cluster.config, self._listener.name, is_sasl=self._listener.is_sasl)
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What connections are served with; each meets the certificate that the listener has then."""
+        if self._context is None:
+            return None
+        first: ssl.SSLContext = self._context.current()
+
+        def renew(connection: ssl.SSLObject, name: str, given: ssl.SSLContext) -> None:
+            connection.context = self._context.current()
+
+        first.sni_callback = renew  # for each handshake, with or without a name
+        return first
+
+    def who(self, head: Head) -> str:
+        """The principal of a request. Errors: RegistryError: it does not say who it is."""
+        if self._listener.is_sasl:
+            return self._user(head.fields.get("authorization", ""))
+        certificate = head.peer("peercert")
+        if not certificate:
+            return ANONYMOUS
+        from broker.security.principals import distinguished_name  # 0 ms: there already
+
+        found = self._context.rules.principal(distinguished_name(certificate))
+        if not found:
+            raise NO_LOGIN
+        return str(found)
+
+    def _user(self, shown: str) -> str:
+        """The user of an Authorization header; what was right is remembered until the user's credentials change."""
+        kind, _, data = shown.partition(" ")
+        try:
+            name, colon, password = base64.b64decode(data.strip(), validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise NO_LOGIN from None
+        if kind.lower() != "basic" or not colon:
+            raise NO_LOGIN
+        kept = self._cluster.broker.metadata.clients.credentials.get(name)
+        held_to = None if kept is None else tuple(kept.items())
+        known = self._known.get(shown)
+        if known is not None and known[1] == held_to:
+            return known[0]
+        if not self._cluster.broker.security.has_password(self._listener.name, name, password):
+            self._known.pop(shown, None)
+            raise NO_LOGIN
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[shown] = (f"User:{name}", held_to)
+        return f"User:{name}"
+
+    def check(self, call: Call, state: RegistryState, head: Head, principal: str) -> None:
+        """Refuse what a principal may not. Errors: RegistryError."""
+        config = self._cluster.broker.config
+        needs = call.route.needs
+        if not needs or not is_authorizer_set(config):
+            return
+        may = self._asker(head, principal)
+        if needs == routes.ALTER:
+            if not may(ALTER, CLUSTER, CLUSTER_NAME):
+                raise _denied(principal, needs, "the cluster")
+        elif (subjects := _subjects(call, state)) and not any(
+            may(OPERATIONS[needs], TOPIC, topic_of(each)) for each in subjects
+        ):
+            raise _denied(principal, needs, f"topic {topic_of(subjects[0])}")
+
+    def shown(self, call: Call, answer: Any, head: Head, principal: str) -> Any:
+        """An answer without the subjects that a principal may not see."""
+        if not isinstance(answer, list) or call.route.api not in LISTS or not is_authorizer_set(self._cluster.config):
+            return answer
+        may = self._asker(head, principal)
+        names = [each["subject"] if isinstance(each, dict) else each for each in answer]
+        return [row for row, name in zip(answer, names, strict=True) if may(DESCRIBE, TOPIC, topic_of(name))]
+
+    def _asker(self, head: Head, principal: str) -> Any:
+        from broker.authorization.authorizer import Authorizer  # 3 ms: most clusters have no authorizer
+
+        broker = self._cluster.broker
+        authorizer = Authorizer(broker.config, lambda: broker.metadata.acls)
+        host = str((head.peer("peername") or ("",))[0])
+        return lambda operation, kind, name: authorizer.decide(principal, host, operation, kind, name)[0]
+
+
+LISTS: Final = frozenset(("ListSubjects", "ListSchemas", "ListSubjectsOfId", "ListVersionsOfId"))
+
+
+def topic_of(subject: str) -> str:
+    """The topic whose records a subject describes."""
+    return subject.removesuffix("-value").removesuffix("-key") or subject
+
+
+def _subjects(call: Call, state: RegistryState) -> list[str]:
+    """The subjects that a request is about; one of them is enough."""
+    if "subject" in call.words:
+        return [plain(call.words["subject"])]
+    rows = []
+    if call.words.get("id", "").isdigit():
+        rows = state.of_id(int(call.words["id"]))
+    elif "guid" in call.words:
+        guid = call.words["guid"].lower()
+        rows = [row for row in state.all_versions() if row.guid == guid]
+    return [row.subject for row in rows]
+
+
+def _denied(principal: str, needs: str, what: str) -> RegistryError:
+    why = f"{principal} may not {needs} {what}"
+    return RegistryError(403, 40301, f"User is denied operation {needs.upper()} on {what}", why)

@@ -1,0 +1,128 @@
+"""The registry's HTTP: Confluent's content types and errors over the server of the control endpoint.
+
+Differs:  The schema registry refuses requests of web pages, and on a loopback address a Host that is neither localhost
+          nor an address: by a name of its own a page would reach a local port. Confluent's does not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.registry.errors import RegistryError, of_http
+from broker.registry.records import dump
+from broker.shell.control.http import LOCAL_HOST, HttpServer, is_of_our_page
+from broker.shell.control.routes import RefusedError, Text
+from broker.shell.registry.faults import served
+from broker.shell.registry.journal import Written
+from broker.shell.registry.service import Call
+
+if TYPE_CHECKING:
+    from broker.shell.control.http import Head
+    from broker.shell.registry.access import Access
+    from broker.shell.registry.service import Registry
+
+MEDIA: Final = "application/vnd.schemaregistry.v1+json"
+# In the order in which an Accept that does not choose is answered.
+ANSWERED: Final = (MEDIA, "application/vnd.schemaregistry+json", "application/json")
+TAKEN: Final = frozenset((*ANSWERED, "application/octet-stream"))
+UNAUTHORIZED: Final = 401
+LOOPBACK: Final = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?")
+
+
+class RegistryHttp(HttpServer):
+    """The HTTP server of one cluster's registry.
+
+    host   where it listens.
+    """
+
+    def __init__(self, registry: Registry, access: Access, host: str) -> None:
+        super().__init__(self._none)
+        self._registry = registry
+        self._access = access
+        self._is_local = LOOPBACK.fullmatch(host) is not None
+
+    async def _none(self, method: str, target: str, body: dict[str, Any]) -> Any:
+        raise AssertionError  # `answer` does without
+
+    def check(self, head: Head) -> None:
+        """Refuse who may not ask. Errors: RefusedError."""
+        host = head.fields.get("host", "localhost")
+        if not is_of_our_page(head, host, False):
+            raise RefusedError(403, "requests of web pages are refused")
+        if self._is_local and not LOCAL_HOST.fullmatch(host):
+            raise RefusedError(421, f"{host:.100} is not a local address: ask by localhost or an address")
+
+    async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
+        """Status and answer of a request."""
+        media = MEDIA
+        try:
+            media = _accepted(head)
+            call = Call(head.method, head.target)
+            call.body = _parsed(head, body)
+            principal = self._access.who(head)
+            self._access.check(call, await self._registry.state(), head, principal)
+            written = Written(self._registry.cluster, call, head, principal)
+            try:
+                answer = await served(self._registry, call, head, principal)
+                answer = self._access.shown(call, answer, head, principal)
+            except RegistryError as error:
+                written.refused(error)
+                raise
+            written.answered(answer)
+            return 200, Text(media, _written(call, answer))
+        except RegistryError as error:
+            return error.status, _refusal(media, error)
+
+    def explain(self, status: int, why: str) -> Any:
+        """The answer to what is refused before it is a request of the registry."""
+        return _refusal(MEDIA, RegistryError(status, status, why))
+
+
+def _refusal(media: str, error: RegistryError) -> Text:
+    fields = {"WWW-Authenticate": 'Basic realm="momus"'} if error.status == UNAUTHORIZED else {}
+    return Text(media, dump({"error_code": error.code, "message": str(error)}), fields)
+
+
+def _written(call: Call, answer: Any) -> bytes:
+    """The body; a schema that is asked for alone is no JSON text of a text, but itself."""
+    return answer.encode() if call.route.path.endswith("/schema") else dump(answer)
+
+
+def _accepted(head: Head) -> str:
+    """The content type of the answer. Errors: RegistryError: none that the client takes."""
+    wanted = head.fields.get("accept", "*/*")
+    best, found = 0.0, ""
+    for text in wanted.split(","):
+        media, *words = (word.strip().lower() for word in text.split(";"))
+        weight = next((_number(word[2:]) for word in words if word.startswith("q=")), 1.0)
+        match = next((each for each in ANSWERED if media in (each, "application/*") or media[:2] == "*/"), "")
+        if match and weight > best:
+            best, found = weight, match
+    if not found:
+        raise of_http(406, "Not Acceptable")
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _parsed(head: Head, body: bytes) -> dict[str, Any]:
+    """The JSON object of a body; an empty one for none. Errors: RegistryError."""
+    if head.method not in ("POST", "PUT", "PATCH"):
+        return {}
+    media = head.fields.get("content-type", MEDIA).partition(";")[0].strip().lower()
+    if media not in TAKEN:
+        raise of_http(415, "Unsupported Media Type")
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RegistryError(400, 400, f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise RegistryError(400, 400, "the body is not a JSON object")
+    return value

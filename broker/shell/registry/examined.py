@@ -1,0 +1,57 @@
+"""The program of the process that examines schemas: reads Jobs from standard input, writes what was found out.
+
+Run as a file under `python -I`. A message is its length (4 bytes, big-endian) and JSON; the first one is the list of
+folders to import from. Standard input that ends, ends the process: so it lives no longer than the broker.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from typing import IO, Any
+
+
+def answer(given: Any) -> Any:
+    """What is sent back for a Job as JSON: {"found": [text, messages, differences]} or {"fault": why}."""
+    # 0 ms of the broker's start: this is another process, which has its path by now
+    from broker.registry.formats.checker import check
+    from broker.registry.jobs import SchemaFaultError, job_of
+
+    def protoc(files: dict[str, str], main: str) -> bytes:
+        from broker.shell.registry.protoc import compiled  # 20 ms: Avro and JSON Schema do without
+
+        return compiled(files, main)
+
+    try:
+        return {"found": check(job_of(given), protoc)}
+    except SchemaFaultError as error:
+        return {"fault": str(error)}
+    except MemoryError:
+        return {"fault": "it takes more memory than there is"}
+    except Exception as error:  # whatever a library makes of a text that it does not expect
+        return {"fault": f"it cannot be examined ({type(error).__name__}: {error})"[:1000]}
+
+
+def read(source: IO[bytes]) -> Any:
+    """A message; None: there are no more."""
+    head = source.read(4)
+    if len(head) < 4:
+        return None
+    return json.loads(source.read(int.from_bytes(head, "big")))
+
+
+def main() -> None:
+    """Answer until nothing is asked any more."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    paths = read(source)
+    sys.path[:0] = [path for path in paths if path not in sys.path]
+    warnings.simplefilter("ignore")  # of `avro` about logical types, which it passes over as the standard says
+    while (given := read(source)) is not None:
+        data = json.dumps(answer(given)).encode()
+        sink.write(len(data).to_bytes(4, "big") + data)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""The topic `_schemas`: reads what anybody has appended to it, and appends.
+
+Shape: the state is made of the topic's committed records alone. What a request writes is appended first and read
+       back, as a direct write of another program is; there is no other way to change it. The topic is made with the
+       first write. A cluster that begins another life, or a topic that was deleted, begins with an empty state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.registry.records import SCHEMAS_TOPIC, decode, encode
+from broker.registry.state import RegistryState
+from broker.shell.control.calls.records import committed_records
+from broker.shell.local_client import LocalClient
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.record_batch import build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.broker import Broker
+    from broker.cluster.metadata import Topic
+    from broker.partitions.partition import Partition
+    from broker.registry.records import Record
+    from broker.shell.cluster_server import ClusterServer
+
+logger = logging.getLogger("momus.registry")
+
+CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 7, 9, 12
+TIMEOUT_MS: Final = 10_000
+PIECE_BYTES: Final = 1 << 20
+SLICE: Final = 200  # records that are replayed before clients are served again
+
+
+class StoreError(Exception):
+    """The topic could not be read or written; the message says why."""
+
+
+class Store:
+    """The registry's topic in one cluster, through all lives of it."""
+
+    def __init__(self, cluster: ClusterServer) -> None:
+        self._cluster = cluster
+        self._reading = asyncio.Lock()
+        self._broker: Broker | None = None
+        self._client: LocalClient | None = None
+        self._topic_id = b""
+        self._next_offset = 0
+        self.state = RegistryState()
+
+    @property
+    def position(self) -> tuple[int, bytes, int]:
+        """How far the topic of this life was read; two that are the same have the same state between them."""
+        return self._cluster.life, self._topic_id, self._next_offset
+
+    def close(self) -> None:
+        """Let the broker's connections go."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    async def read(self) -> RegistryState:
+        """The state of all that is committed. Errors: StoreError."""
+        partition = self._partition()
+        if partition is not None and partition.high_watermark != self._next_offset:
+            async with self._reading:
+                while partition is not None and partition.high_watermark > self._next_offset:
+                    await self._read_on(partition)
+                    partition = self._partition()
+        return self.state
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Append records together, and read on until they count. Errors: StoreError."""
+        if self._partition() is None:
+            await self._make_topic()
+        rows = [(*encode(record), (), None) for record in records]
+        batch = build_batch(rows, timestamp_ms=self._cluster.broker.turn.env.clock.now_ms())
+        data = [PartitionProduceData(index=0, records=batch)]
+        topics = [TopicProduceData(name=SCHEMAS_TOPIC, partition_data=data)]
+        answer = await self._call(ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics), PRODUCE_VERSION)
+        row = answer.responses[0].partition_responses[0]
+        _check(row.error_code, row.error_message)
+        await self.read()
+
+    def _topic(self) -> Topic | None:
+        """The topic; the state is dropped where it is not the one that was read."""
+        broker = self._cluster.broker
+        if broker is not self._broker:
+            self.close()
+            self._broker, self._client = broker, LocalClient(broker, self._cluster.config)
+            self._begin(b"")
+        found = broker.metadata.topics.get(SCHEMAS_TOPIC)
+        topic_id = b"" if found is None else found.topic_id
+        if topic_id != self._topic_id:
+            if self._topic_id and self.state.subjects:
+                logger.warning("the topic %s was deleted: the registry is empty", SCHEMAS_TOPIC)
+            self._begin(topic_id)
+        return found
+
+    def _begin(self, topic_id: bytes) -> None:
+        self._topic_id, self._next_offset, self.state = topic_id, 0, RegistryState()
+
+    def _partition(self) -> Partition | None:
+        """The topic's first partition; None: there is none. Errors: StoreError."""
+        topic = self._topic()
+        if topic is None:
+            return None
+        try:
+            partition = self._cluster.broker.partitions.get(topic, 0)
+        except KafkaError as error:
+            raise StoreError(str(error)) from None
+        if partition.high_watermark < self._next_offset:  # what was lost with a leader counts no more
+            self._begin(self._topic_id)
+        return partition
+
+    async def _read_on(self, partition: Partition) -> None:
+        """Replay the next records. Errors: StoreError."""
+        position = max(self._next_offset, partition.log_start_offset)
+        wanted = FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=PIECE_BYTES)
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=PIECE_BYTES,
+            isolation_level=1,
+            session_epoch=-1,
+            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[wanted])],
+        )
+        state, broker = self.state, self._broker
+        row = (await self._call(request, FETCH_VERSION)).responses[0].partitions[0]
+        _check(row.error_code, None)
+        data = bytes(row.records or b"")
+        if not data:
+            raise StoreError(f"{SCHEMAS_TOPIC} has an open transaction, or cannot be read at offset {position}")
+        for taken, (offset, record) in enumerate(committed_records(data, row.aborted_transactions or []), 1):
+            if state is not self.state or broker is not self._cluster.broker:
+                return  # another life of the cluster has begun, or another topic
+            if record is not None and offset >= position:
+                self._replay(offset, record)
+            self._next_offset = max(self._next_offset, offset + 1)
+            if taken % SLICE == 0:
+                await asyncio.sleep(0)
+
+    def _replay(self, offset: int, record: Any) -> None:
+        try:
+            found = decode(record.key, record.value)
+            if found is not None:
+                self.state.replay(found)
+        except ValueError as error:
+            self.state.replay_refused(f"offset {offset}: {error}")
+            logger.warning("%s, offset %d is passed over: %s", SCHEMAS_TOPIC, offset, error)
+
+    async def _make_topic(self) -> None:
+        """Make the topic as Confluent's registry does: one partition, compacted. Errors: StoreError."""
+        configs = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
+        wanted = CreatableTopic(name=SCHEMAS_TOPIC, num_partitions=1, replication_factor=-1, configs=configs)
+        row = (await self._call(CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS), CREATE_VERSION)).topics[0]
+        if row.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            _check(row.error_code, row.error_message)
+
+    async def _call(self, request: Any, version: int) -> Any:
+        """Ask the node that leads the topic. Errors: StoreError."""
+        topic = self._topic()
+        assert self._client is not None
+        leader = None if topic is None else topic.partitions[0].leader
+        try:
+            return await self._client.call(request, version, leader)
+        except TimeoutError:
+            raise StoreError("the broker has not answered in time") from None
+        except (ConnectionResetError, IndexError) as error:
+            raise StoreError(f"no broker leads {SCHEMAS_TOPIC} ({error})") from None
+
+
+def _check(code: int, message: str | None) -> None:
+    if code:
+        raise StoreError(f"{SCHEMAS_TOPIC}: {ErrorCode(code).name}{': ' + message if message else ''}")

@@ -1,0 +1,185 @@
+"""Protobuf: canonical text, which change is compatible by kind and path, imports, faults."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from registry_kit import check
+
+from broker.registry.jobs import Job, SchemaFaultError, Source
+
+MONEY = ("money.proto", 'syntax = "proto3"; package shop; message Money { int64 cents = 1; }')
+
+
+def proto(body, *references, syntax="proto3", version=1):
+    return Source("PROTOBUF", f'syntax = "{syntax}";\n{body}', references, version)
+
+
+def found(old, new, *references, syntax="proto3"):
+    job = Job(
+        proto(new, *references, syntax=syntax), previous=(proto(old, *references, syntax=syntax),), level="BACKWARD"
+    )
+    return [(each.kind, each.path) for each in check(job).differences]
+
+
+CASES = [
+    # old, new, what does not fit
+    ("message A { string a = 1; }", "message A { string b = 1; }", []),
+    ("message A { string a = 1; }", "message A { string a = 1; int32 b = 2; }", []),
+    ("message A { string a = 1; }", "message A { }", []),
+    ("message A { string a = 1; }", "message A { bytes a = 1; }", []),
+    ("message A { int32 a = 1; }", "message A { uint64 a = 1; }", []),
+    ("message A { int32 a = 1; }", "message A { sint32 a = 1; }", [("FIELD_SCALAR_KIND_CHANGED", "#/A/1")]),
+    ("message A { int32 a = 1; }", "message A { E a = 1; } enum E { Z = 0; }", []),
+    ("message A { int32 a = 1; }", "message A { B a = 1; } message B {}", [("FIELD_KIND_CHANGED", "#/A/1")]),
+    (
+        "message A { map<string, int32> a = 1; }",
+        "message A { map<string, string> a = 1; }",
+        [("FIELD_SCALAR_KIND_CHANGED", "#/A/1")],
+    ),
+    (
+        "message A { repeated int32 a = 1; }",
+        "message A { optional int32 a = 1; }",
+        [("FIELD_NUMERIC_LABEL_CHANGED", "#/A/1")],
+    ),
+    ("message A { repeated string a = 1; }", "message A { optional string a = 1; }", []),
+    ("message A {} message B {}", "message A {}", [("MESSAGE_REMOVED", "#/B")]),
+    ("message A { message C {} }", "message A { }", [("MESSAGE_REMOVED", "#/A/C")]),
+    (
+        "message A { message C { int32 a = 1; } }",
+        "message A { message C { string a = 1; } }",
+        [("FIELD_SCALAR_KIND_CHANGED", "#/A/C/1")],
+    ),
+    (
+        "message A { B a = 1; } message B {} message C {}",
+        "message A { C a = 1; } message B {} message C {}",
+        [("FIELD_NAMED_TYPE_CHANGED", "#/A/1")],
+    ),
+    ("package a; message A {}", "package b; message A {}", [("PACKAGE_CHANGED", "#/")]),
+    (
+        "message A { oneof o { int32 a = 1; int32 b = 2; } }",
+        "message A { oneof o { int32 a = 1; } }",
+        [("ONEOF_FIELD_REMOVED", "#/A/o/2")],
+    ),
+    ("message A { oneof o { int32 a = 1; int32 b = 2; } }", "message A { }", []),
+    ("message A { int32 a = 1; }", "message A { oneof o { int32 a = 1; } }", []),
+    (
+        "message A { int32 a = 1; int32 b = 2; }",
+        "message A { oneof o { int32 a = 1; int32 b = 2; } }",
+        [("MULTIPLE_FIELDS_MOVED_TO_ONEOF", "#/A/o")],
+    ),
+    (
+        "message A { int32 a = 1; oneof o { int32 b = 2; } }",
+        "message A { oneof o { int32 a = 1; int32 b = 2; } }",
+        [("FIELD_MOVED_TO_EXISTING_ONEOF", "#/A/o")],
+    ),
+    ("enum E { Z = 0; A = 1; }", "enum E { Z = 0; }", []),
+]  # fmt: skip - a row a case
+
+
+@pytest.mark.parametrize(("old", "new", "kinds"), CASES)
+def test_reader_reads_what_the_writer_wrote_by_the_table(old, new, kinds):
+    assert found(old, new) == kinds
+
+
+def test_required_field_may_neither_come_nor_go():
+    with_it, without = "message A { required int32 a = 1; }", "message A { }"
+    assert found(without, with_it, syntax="proto2") == [("REQUIRED_FIELD_ADDED", "#/A/1")]
+    assert found(with_it, without, syntax="proto2") == [("REQUIRED_FIELD_REMOVED", "#/A/1")]
+
+
+def test_imported_message_that_differs_is_found_in_its_own_file():
+    order = 'import "money.proto"; message Order { shop.Money price = 1; }'
+    other = ("money.proto", MONEY[1].replace("int64", "string"))
+    job = Job(proto(order, other), previous=(proto(order, MONEY),), level="BACKWARD")
+    assert [(each.kind, each.path) for each in check(job).differences] == [
+        ("FIELD_SCALAR_KIND_CHANGED", "#/Money/1"),
+        ("FIELD_NAMED_TYPE_CHANGED", "#/Order/1"),
+    ]
+
+
+def test_message_has_confluents_form():
+    job = Job(proto("message A { string a = 1; }"), previous=(proto("message A { int32 a = 1; }"),), level="BACKWARD")
+    assert check(job).messages[0] == (
+        '{errorType:"FIELD_SCALAR_KIND_CHANGED", description:"The kind of a SCALAR field at path \'#/A/1\' in the new'
+        ' schema does not match its kind in the old schema"}'
+    )
+
+
+WHOLE = """package com.shop;
+import "google/protobuf/descriptor.proto";
+import "money.proto";
+option java_package = "com.x";
+extend google.protobuf.FieldOptions { optional Note note = 50000; repeated string tag = 50001; }
+message Note { optional int32 a = 1; }
+message Order {  // a comment
+  reserved 5, 9 to 11; reserved "foo";
+  required string id = 1 [default = "a\\"b", (note) = {a: 3}, (tag) = "x", (tag) = "y"];
+  map<string, Line> lines = 3;
+  optional group G = 12 { optional int32 q = 1; }
+  optional bytes raw = 13 [default = "\\001z", json_name = "RAW"];
+  oneof pay { string card = 6; .shop.Money cash = 7 [deprecated = true]; }
+  extensions 100 to max;
+  message Line { optional Kind kind = 1; enum Kind { A = 0; B = 1; } }
+}
+service Shop { rpc Get (Order) returns (stream Order) { option deprecated = true; } }
+"""
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_text_of_a_text_is_the_same_and_fits_it(normalize):
+    source = proto(WHOLE, MONEY, syntax="proto2")
+    once = check(Job(source, normalize=normalize)).text
+    again = Job(source._replace(schema=once), normalize=normalize, previous=(source,), level="FULL")
+    assert (check(again).text, check(again).messages) == (once, [])
+
+
+def test_text_has_the_same_descriptor():
+    source = proto(WHOLE, MONEY, syntax="proto2")
+    text = check(Job(source)).text
+    forms = [check(Job(each, form="serialized")).text for each in (source, source._replace(schema=text))]
+    files = [FileDescriptorProto.FromString(base64.b64decode(each)) for each in forms]
+    assert files[0] == files[1]
+    assert "raw" in str(files[0])
+
+
+def test_text_does_not_depend_on_spaces_and_comments():
+    one = check(Job(proto("message A { string a = 1; }"))).text
+    assert one == 'syntax = "proto3";\n\nmessage A {\n  string a = 1;\n}\n'
+    assert check(Job(proto("/* x */\n message A{string a=1 ;}"))).text == one
+
+
+def test_googles_own_types_may_be_imported():
+    body = """import "google/protobuf/timestamp.proto"; import "google/type/money.proto";
+        message Order { google.protobuf.Timestamp at = 1; google.type.Money price = 2; }"""
+    assert "  google.type.Money price = 2;\n" in check(Job(proto(body))).text
+
+
+def test_descriptor_in_base64_is_a_schema():
+    source = proto('import "money.proto"; message Order { shop.Money price = 1; }', MONEY)
+    text = check(Job(source)).text
+    assert check(Job(source._replace(schema=check(Job(source, form="serialized")).text))).text == text
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("message A { string a = 1 }", "line 2:26"),
+        ("message A { B b = 1; }", '"B" is not defined'),
+        ('import "/etc/passwd";', "not found"),
+        ('import "../../x.proto";', "not allowed"),
+        ('import "google/type/../../x.proto";', "not allowed"),
+        ('import "http://127.0.0.1/x.proto";', "."),
+    ],
+)
+def test_what_is_no_schema_is_a_fault_with_its_place(schema, why):
+    with pytest.raises(SchemaFaultError, match=why):
+        check(Job(proto(schema)))
+
+
+@pytest.mark.parametrize("name", ["/etc/x.proto", "../x.proto", "a\\b.proto", "", "c:x.proto"])
+def test_reference_outside_of_the_registry_is_refused(name):
+    with pytest.raises(SchemaFaultError, match="no name of a file"):
+        check(Job(proto("", (name, 'syntax = "proto3";'))))
