@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -89,6 +89,10 @@ golden: $(VENV)/.dev
 # Writes tests/conformance/starts.json: with which settings Apache Kafka starts, and its words where it does not; three minutes.
 starts: $(VENV)/.dev
 	PYTHONPATH=tests $(BIN)/python -m differential.start_live
+
+# What a release of Apache Kafka changed, and what of it is not served here: ARGS="4.3.1 4.4.0", as docs/new-release.md says.
+new-release: $(VENV)/.dev
+	$(BIN)/python tools/new_release.py $(ARGS)
 
 # The pipeline: its types, then its tests in two Sparks (3 GB each), a file in one of them. Java comes by pip where there is none.
 test-pipeline: $(VENV)/.spark-dev

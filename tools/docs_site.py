@@ -25,7 +25,7 @@ SECTIONS: dict[str, str] = {
     "Operate": "docs/command-line docs/security docs/metrics docs/traces docs/page",
     "Logs": "docs/pipeline storage/FORMAT",
     "Trust": "docs/correctness SUPPORTED docs/figures docs/growth docs/ecosystem docs/compatibility",
-    "Change": "CONTRIBUTING DESIGN CHANGELOG",
+    "Change": "CONTRIBUTING DESIGN docs/new-release CHANGELOG",
 }
 API = """# API reference
 
