@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 BYTES = tuple([bytes([each]) for each in range(256)])
 STRING_MAX_BYTES = 0x7FFF  # Kafka's own limit, which compact strings have too
+MOST_ELEMENTS = 1_000_000  # of one array, as Kafka reads them since 4.4
+MOST_TAGS = 10_000  # tagged fields of one section, as well
+INT_MAX = 0x7FFFFFFF
 
 
 def read_uvarint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -21,7 +24,7 @@ def read_uvarint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if value > 0x7FFFFFFF:
+            if value > INT_MAX:
                 break
             return value, position
     raise MalformedError(f"varint longer than 31 bits ends at byte {position}")
@@ -32,6 +35,8 @@ def read_tags(
 ) -> tuple[dict[int, bytes] | None, int]:
     """Tagged fields of which the declaration knows none."""
     count, position = read_uvarint(buffer, position)
+    if count > MOST_TAGS:
+        raise bad.tags(field, count)
     tags: dict[int, bytes] = {}
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -115,9 +120,11 @@ class DecodeErrors:
         return MalformedError(f"{self.label}: {field} claims {need} bytes, {max(left, 0)} are left")
 
     def count(self, field: str, count: int, left: int) -> MalformedError:
-        """A negative count, or one that the rest of the buffer cannot hold."""
-        if count < 0:
+        """A negative count, unsigned or not; one above Kafka's limit, or that the rest of the buffer cannot hold."""
+        if not 0 <= count <= INT_MAX:
             return self.null(field)
+        if MOST_ELEMENTS < count <= left:
+            return MalformedError(f"{self.label}: {field} has {count} elements, an array has at most {MOST_ELEMENTS}")
         return MalformedError(f"{self.label}: {field} claims {count} elements, {max(left, 0)} bytes are left")
 
     def null(self, field: str) -> MalformedError:
@@ -127,6 +134,10 @@ class DecodeErrors:
     def long(self, field: str, size: int) -> MalformedError:
         """A string whose claimed size exceeds Kafka's limit of 32767 bytes."""
         return MalformedError(f"{self.label}: {field} claims {size} bytes, a string has at most {STRING_MAX_BYTES}")
+
+    def tags(self, field: str, count: int) -> MalformedError:
+        """More tagged fields in one section than Kafka reads."""
+        return MalformedError(f"{self.label}: {field} claims {count} tagged fields, {MOST_TAGS} are the most")
 
     def tag(self, field: str) -> MalformedError:
         """A tagged field whose content ends before or after the size it claims."""

@@ -9,6 +9,7 @@ is left before anything is made of it, so a frame costs memory in proportion to 
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from typing import Any
 
 from protocol import codec_support
@@ -160,25 +161,34 @@ class _Decoder(Emitter):
         return "bytes(buf[pos:end])" if kind is Bytes and self.has_records else "buf[pos:end]"
 
     def array(self, kind: Array[Any], target: str, nullable: bool, path: str) -> None:
+        """Read a count and the elements. A usual one pays nothing for Kafka's limit: a compact count is held against it
+        when it is long, another is read as unsigned, so that one comparison finds it negative or too large."""
         n = self.fresh("n")
-        self.pending.append((self.length_letter(kind), n))
+        self.pending.append((self.length_letter(kind) if self.flexible else "I", n))
         self.flush(path)
+        least = max(self.min_size(kind.element), 1)
+        too_many = f"{n} > size - pos" if least == 1 else f"{n} * {least} > size - pos"
+        wrong = f"raise bad.count({path!r}, {n}, size - pos)"
         if self.flexible:
             with self.block(f"if {n} > 127:"):
                 self.line(f"{n}, pos = read_uvarint(buf, pos - 1)", path)
+                with self.block(f"if {n} > {codec_support.MOST_ELEMENTS + 1}:"):
+                    self.line(f"raise bad.count({path!r}, {n} - 1, size - pos)")
             self.line(f"{n} -= 1")
-        least = max(self.min_size(kind.element), 1)
-        too_many = f"{n} > size - pos" if least == 1 else f"{n} * {least} > size - pos"
-        if nullable:
-            with self.block(f"if {n} < 0:"):
-                self.line(f"{target} = None")
-            with self.block(f"elif {too_many}:"):
-                self.line(f"raise bad.count({path!r}, {n}, size - pos)")
-            with self.block("else:"):
-                self.elements(kind.element, target, n, path)
+            if nullable:
+                with self.block(f"if {n} < 0:"):
+                    self.line(f"{target} = None")
+            with self.block(f"elif {too_many}:" if nullable else f"if {n} < 0 or {too_many}:"):
+                self.line(wrong)
         else:
-            with self.block(f"if {n} < 0 or {too_many}:"):
-                self.line(f"raise bad.count({path!r}, {n}, size - pos)")
+            with self.block(f"if {too_many} or {n} > {codec_support.MOST_ELEMENTS}:"):
+                if nullable:
+                    with self.block(f"if {n} <= {codec_support.INT_MAX}:"):
+                        self.line(wrong)
+                    self.line(f"{target} = None")
+                else:
+                    self.line(wrong)
+        with self.block("else:") if nullable else nullcontext():
             self.elements(kind.element, target, n, path)
 
     def elements(self, kind: Wire | type[Message], target: str, n: str, path: str) -> None:
@@ -262,6 +272,8 @@ class _Decoder(Emitter):
         with self.block(f"if {count}:"):
             with self.block(f"if {count} > 127:"):
                 self.line(f"{count}, pos = read_uvarint(buf, pos - 1)", path)
+                with self.block(f"if {count} > {codec_support.MOST_TAGS}:"):
+                    self.line(f"raise bad.tags({path!r}, {count})")
             with self.block(f"for _ in range({count}):"):
                 self.tag(cls, var, path)
 

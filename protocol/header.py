@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from protocol.api import ApiKey, flexible_since
-from protocol.codec_support import read_uvarint, tag_section
+from protocol.codec_support import MOST_TAGS, read_uvarint, tag_section
 from protocol.errors import MalformedError
 
 _unpack_request = struct.Struct(">hhih").unpack_from
@@ -45,6 +45,10 @@ class RequestHeader:
 
 def _tags(buffer: bytes | memoryview, position: int) -> tuple[dict[int, bytes] | None, int]:
     count, position = read_uvarint(buffer, position)
+    if not count:
+        return None, position
+    if count > MOST_TAGS:
+        raise MalformedError(f"header: {count} tagged fields are claimed, {MOST_TAGS} are the most")
     found: dict[int, bytes] = {}
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -53,7 +57,7 @@ def _tags(buffer: bytes | memoryview, position: int) -> tuple[dict[int, bytes] |
             raise MalformedError(f"header: tag {tag} claims {size} bytes, {len(buffer) - position} are left")
         found[tag] = bytes(buffer[position : position + size])
         position += size
-    return found or None, position
+    return found, position
 
 
 def decode_request_header(buffer: bytes | memoryview, position: int = 0) -> tuple[RequestHeader, int]:

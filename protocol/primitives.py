@@ -14,6 +14,7 @@ import construct
 from construct import Adapter, Construct, Renamed, Struct, Subconstruct, stream_read, stream_write
 
 from protocol import wire
+from protocol.codec_support import MOST_ELEMENTS, MOST_TAGS
 from protocol.declare import Field, Message, WireType
 
 TAGGED = "tagged_fields"  # what the parts of a Struct that hold tagged fields are called
@@ -171,6 +172,8 @@ class Counted(Construct):  # type: ignore[misc]  # construct has no types
         left = _left(stream)
         if count > left:  # an element has a byte at least: believe no count that cannot be true
             raise UnreadableError(position, f"at most {left} elements, as many bytes are left", f"found count {count}")
+        if count > MOST_ELEMENTS:
+            raise UnreadableError(position, f"at most {MOST_ELEMENTS} elements", f"found count {count}")
         trace = context._params.get("trace")
         if trace is None:
             return [self.element._parse(stream, context, path) for _ in range(count)]
@@ -235,7 +238,11 @@ class TaggedFields(Construct):  # type: ignore[misc]  # construct has no types
     def _parse(self, stream: Any, context: Any, path: str) -> dict[Any, Any]:
         trace = context._params.get("trace")
         found: dict[Any, Any] = {}
-        for _ in range(UnsignedVarint._parse(stream, context, path)):
+        position = stream.tell()
+        count = UnsignedVarint._parse(stream, context, path)
+        if count > MOST_TAGS:
+            raise UnreadableError(position, f"at most {MOST_TAGS} tagged fields", f"found count {count}")
+        for _ in range(count):
             position = stream.tell()
             tag = UnsignedVarint._parse(stream, context, path)
             known = self.known.get(tag)

@@ -284,7 +284,7 @@ def _decode_MetadataRequest_12():
     iter_unpack_16sBB = Struct('>16sBB').iter_unpack
     unpack_from_16sB = Struct('>16sB').unpack_from
     unpack_from_ttB = Struct('>??B').unpack_from
-    bad = DecodeErrors('MetadataRequest v12', {9: 'topics', 12: 'topics', 35: 'topics.name', 38: 'topics.name', 51: 'topics (tagged fields)', 54: 'topics', 56: 'MetadataRequest (tagged fields)', 59: 'MetadataRequest'})
+    bad = DecodeErrors('MetadataRequest v12', {9: 'topics', 12: 'topics', 37: 'topics.name', 40: 'topics.name', 53: 'topics (tagged fields)', 56: 'topics', 58: 'MetadataRequest (tagged fields)', 61: 'MetadataRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -297,6 +297,8 @@ def _decode_MetadataRequest_12():
             pos += 1
             if n1 > 127:
                 n1, pos = read_uvarint(buf, pos - 1)
+                if n1 > 1000001:
+                    raise bad.count('topics', n1 - 1, size - pos)
             n1 -= 1
             if n1 < 0:
                 o.topics = None
@@ -352,7 +354,7 @@ def _decode_MetadataRequest_13():
     iter_unpack_16sBB = Struct('>16sBB').iter_unpack
     unpack_from_16sB = Struct('>16sB').unpack_from
     unpack_from_ttB = Struct('>??B').unpack_from
-    bad = DecodeErrors('MetadataRequest v13', {9: 'topics', 12: 'topics', 35: 'topics.name', 38: 'topics.name', 51: 'topics (tagged fields)', 54: 'topics', 56: 'MetadataRequest (tagged fields)', 59: 'MetadataRequest'})
+    bad = DecodeErrors('MetadataRequest v13', {9: 'topics', 12: 'topics', 37: 'topics.name', 40: 'topics.name', 53: 'topics (tagged fields)', 56: 'topics', 58: 'MetadataRequest (tagged fields)', 61: 'MetadataRequest'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -365,6 +367,8 @@ def _decode_MetadataRequest_13():
             pos += 1
             if n1 > 127:
                 n1, pos = read_uvarint(buf, pos - 1)
+                if n1 > 1000001:
+                    raise bad.count('topics', n1 - 1, size - pos)
             n1 -= 1
             if n1 < 0:
                 o.topics = None

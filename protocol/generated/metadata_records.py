@@ -246,7 +246,7 @@ def _decode_PartitionRecord_0():
     unpack_from_i16sB = Struct('>i16sB').unpack_from
     unpack_from_iiiB = Struct('>iiiB').unpack_from
     unpack_from_b = Struct('>b').unpack_from
-    bad = DecodeErrors('PartitionRecord v0', {10: 'replicas', 13: 'replicas', 20: 'isr', 23: 'isr', 30: 'removing_replicas', 33: 'removing_replicas', 40: 'adding_replicas', 43: 'adding_replicas', 50: 'PartitionRecord (tagged fields)', 54: 'PartitionRecord', 56: 'PartitionRecord', 57: 'PartitionRecord', 62: 'leader_recovery_state'})
+    bad = DecodeErrors('PartitionRecord v0', {10: 'replicas', 13: 'replicas', 22: 'isr', 25: 'isr', 34: 'removing_replicas', 37: 'removing_replicas', 46: 'adding_replicas', 49: 'adding_replicas', 58: 'PartitionRecord (tagged fields)', 62: 'PartitionRecord', 66: 'PartitionRecord', 67: 'PartitionRecord', 72: 'leader_recovery_state'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -260,6 +260,8 @@ def _decode_PartitionRecord_0():
             pos += 21
             if n1 > 127:
                 n1, pos = read_uvarint(buf, pos - 1)
+                if n1 > 1000001:
+                    raise bad.count('replicas', n1 - 1, size - pos)
             n1 -= 1
             if n1 < 0 or n1 * 4 > size - pos:
                 raise bad.count('replicas', n1, size - pos)
@@ -270,6 +272,8 @@ def _decode_PartitionRecord_0():
             pos += 1
             if n2 > 127:
                 n2, pos = read_uvarint(buf, pos - 1)
+                if n2 > 1000001:
+                    raise bad.count('isr', n2 - 1, size - pos)
             n2 -= 1
             if n2 < 0 or n2 * 4 > size - pos:
                 raise bad.count('isr', n2, size - pos)
@@ -280,6 +284,8 @@ def _decode_PartitionRecord_0():
             pos += 1
             if n3 > 127:
                 n3, pos = read_uvarint(buf, pos - 1)
+                if n3 > 1000001:
+                    raise bad.count('removing_replicas', n3 - 1, size - pos)
             n3 -= 1
             if n3 < 0 or n3 * 4 > size - pos:
                 raise bad.count('removing_replicas', n3, size - pos)
@@ -290,6 +296,8 @@ def _decode_PartitionRecord_0():
             pos += 1
             if n4 > 127:
                 n4, pos = read_uvarint(buf, pos - 1)
+                if n4 > 1000001:
+                    raise bad.count('adding_replicas', n4 - 1, size - pos)
             n4 -= 1
             if n4 < 0 or n4 * 4 > size - pos:
                 raise bad.count('adding_replicas', n4, size - pos)
@@ -301,6 +309,8 @@ def _decode_PartitionRecord_0():
             if tags1:
                 if tags1 > 127:
                     tags1, pos = read_uvarint(buf, pos - 1)
+                    if tags1 > 10000:
+                        raise bad.tags('PartitionRecord', tags1)
                 for _ in range(tags1):
                     tag1, pos = read_uvarint(buf, pos)
                     stop1, pos = read_uvarint(buf, pos)
