@@ -94,6 +94,12 @@ def within(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
+STATUSES = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+    *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
+)
+
+
 @pytest.mark.parametrize("log", ["codecs-0", "shapes-0", "transactions-0"])
 def test_kafkas_tool_reads_golden_logs_alike(kafka_libs, log):
     printed = batches_and_records(dumped(kafka_libs, log))
@@ -137,7 +143,10 @@ def test_kafkas_tool_decodes_golden_records_alike(kafka_libs, view, option, log)
         else:
             assert within(key["data"], json.loads(row["key_json"]))
             if value is not None:
-                assert within(value["data"], json.loads(row["value_json"]))
+                data, status = value["data"], value["data"].get("transactionStatus")
+                if isinstance(status, str):  # since 4.4 the tool names it
+                    data["transactionStatus"] = STATUSES.index(status)
+                assert within(data, json.loads(row["value_json"]))
         if value is not None:
             assert int(value["version"]) == row["value_version"]
         assert (value is None) == row["tombstone"]
