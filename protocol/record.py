@@ -130,16 +130,19 @@ def encode_records(records: Sequence[RecordTuple], base_timestamp: int, timestam
 def check_record_sizes(section: bytes | memoryview, count: int, most_bytes: int) -> None:
     """Refuse a record section in which a record is larger, without its length field, than a topic takes.
 
-    Errors:  KafkaError(INVALID_RECORD). ValueError: a length cannot be read.
+    Where a length cannot be read it looks no further: whoever reads the records says so.
+
+    Errors:  KafkaError(INVALID_RECORD).
     Source:  max.decompressed.message.bytes of Kafka 4.4.
     """
     if len(section) <= most_bytes:
         return
     pos = 0
     for _ in range(count):
-        if pos >= len(section):
+        try:
+            size, pos = read_varint(section, pos)
+        except (IndexError, ValueError):
             return
-        size, pos = read_varint(section, pos)
         if size > most_bytes:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD,

@@ -38,6 +38,7 @@ NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 MAX_INFLATED_BYTES: Final = 100 * 1024 * 1024
+MAX_RECORD_BYTES: Final = (1 << 31) - 9  # the highest limit of max.decompressed.message.bytes, and its default
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 _PREFIX: Final = Struct(">qiibI")  # up to and with the CRC
@@ -237,26 +238,33 @@ def iter_batches(buffer: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeade
         pos = after
 
 
-def records_of(batch: Buffer, header: BatchHeader, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> bytes | memoryview:
-    """The uncompressed record section of one batch."""
+def records_of(
+    batch: Buffer,
+    header: BatchHeader,
+    max_inflated_bytes: int = MAX_INFLATED_BYTES,
+    most_bytes: int = MAX_RECORD_BYTES,
+) -> bytes | memoryview:
+    """The uncompressed record section of one batch.
+
+    Errors:  those of decompress; KafkaError(INVALID_RECORD): it is compressed, a record is larger than `most_bytes`.
+    """
     view = memoryview(batch)[HEADER_BYTES : header.size]
     codec = header.attributes & CODEC_MASK
-    return decompress(codec, view, max_inflated_bytes) if codec and header.record_count else view
+    if not codec or not header.record_count:
+        return view
+    section = decompress(codec, view, max_inflated_bytes)
+    check_record_sizes(section, header.record_count, most_bytes)
+    return section
 
 
 def iter_records(
-    batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES, most_bytes: int | None = None
+    batch: Buffer, max_inflated_bytes: int = MAX_INFLATED_BYTES, most_bytes: int = MAX_RECORD_BYTES
 ) -> Iterator[Record]:
-    """Every record of one batch, decompressed.
-
-    Errors:  KafkaError(INVALID_RECORD): it is not whole, or it is compressed and a record is larger than `most_bytes`.
-    """
+    """Every record of one batch, decompressed. Errors: as records_of; KafkaError(INVALID_RECORD): it is not whole."""
     header = BatchHeader.from_buffer(batch)
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
-    data = bytes(records_of(batch, header, max_inflated_bytes))
+    data = bytes(records_of(batch, header, max_inflated_bytes, most_bytes))
     try:
-        if most_bytes is not None and header.attributes & CODEC_MASK:
-            check_record_sizes(data, header.record_count, most_bytes)
         yield from decode_records(data, header.record_count, header.base_offset, header.base_timestamp, append_time)
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Record batch cannot be read: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from broker.partitions.record_scan import Scan, scan_records
@@ -162,8 +161,7 @@ def inflated(codec: int, records: Buffer, count: int, rules: TopicRules) -> memo
         if error.code == ErrorCode.CORRUPT_MESSAGE:
             raise invalid_record(error.message or "The records of the batch cannot be inflated") from None
         raise
-    with suppress(ValueError):  # a length that cannot be read: the scan that follows says so
-        check_record_sizes(section, count, rules.max_record_bytes)
+    check_record_sizes(section, count, rules.max_record_bytes)
     return section
 
 

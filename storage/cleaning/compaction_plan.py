@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeAlias
 
-from protocol.record import Record, check_record_sizes, decode_keys, decode_records
+from protocol.record import Record, decode_keys, decode_records
 from protocol.record_batch import (
     ABORT,
-    CODEC_MASK,
+    MAX_RECORD_BYTES,
     TRANSACTIONAL,
     BatchHeader,
     control_type,
@@ -262,15 +262,9 @@ def _close(plan: Plan, runs: Runs[tuple[bytes, int, int]]) -> None:
         plan.whole |= bases
 
 
-def section_of(batch: bytes | memoryview, header: BatchHeader, most_bytes: int | None = None) -> bytes:
-    """The uncompressed record section of a batch.
-
-    Errors:  KafkaError(INVALID_RECORD): it is compressed, and a record is larger than `most_bytes`.
-    """
-    section = bytes(records_of(batch, header))
-    if most_bytes is not None and header.attributes & CODEC_MASK:
-        check_record_sizes(section, header.record_count, most_bytes)
-    return section
+def section_of(batch: bytes | memoryview, header: BatchHeader, most_bytes: int = MAX_RECORD_BYTES) -> bytes:
+    """The uncompressed record section of a batch. Errors: as records_of."""
+    return bytes(records_of(batch, header, most_bytes=most_bytes))
 
 
 def raw_records(section: bytes, header: BatchHeader) -> Iterator[Record]:

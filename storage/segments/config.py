@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from protocol.record_batch import MAX_RECORD_BYTES
+
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -22,7 +24,7 @@ class LogConfig(NamedTuple):
     max_compaction_lag_ms: int = (1 << 63) - 1
     delete_retention_ms: int = DAY_MS
     max_message_bytes: int = 1048588
-    max_record_bytes: int = (1 << 31) - 9
+    max_record_bytes: int = MAX_RECORD_BYTES
     flush_messages: int = (1 << 63) - 1
     flush_ms: int = (1 << 63) - 1
 

@@ -225,18 +225,6 @@ def test_batch_above_max_message_bytes_is_too_large(path: DataPath) -> None:
     assert refusal(path, data, "less") == ErrorCode.MESSAGE_TOO_LARGE
 
 
-@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_compressed_record_above_max_decompressed_message_bytes_is_invalid(path: DataPath, codec: int) -> None:
-    """As Apache Kafka 4.4.0: the record's own bytes count, its length field does not; 7 are not the value's."""
-    path.topic(max_decompressed_message_bytes="1000")
-    for values in ([b"x" * 993], [b"x" * 600, b"y" * 993]):
-        assert path.produce(batch(*values, attributes=codec)).error_code == 0
-    for values in ([b"x" * 994], [b"x" * 10, b"y" * 994]):
-        answer = path.produce(batch(*values, attributes=codec))
-        assert answer.error_code == (ErrorCode.INVALID_RECORD if codec else 0)
-        assert answer.record_errors == []
-
-
 def test_batch_above_a_segment_is_too_large_a_list(path: DataPath) -> None:
     path.topic(segment_bytes=str(1 << 20), max_message_bytes=str(4 << 20))
     assert refusal(path, batch(b"x" * (1 << 20))) == ErrorCode.RECORD_LIST_TOO_LARGE
