@@ -15,8 +15,8 @@ pytestmark = pytest.mark.xdist_group("java")
 TELEMETRY = {71, 72}  # offered where a plugin takes the clients' metrics
 
 
-def test_kafka_4_3_answers_as_its_line_in_the_table(kafka_libs, tmp_path):
-    release = release_named("4.3")
+def test_kafka_4_4_answers_as_its_line_in_the_table(kafka_libs, tmp_path):
+    release = release_named("4.4")
     assert release is not None
     with apache_kafka(kafka_libs, tmp_path) as address:
         host, _, port = address.rpartition(":")

@@ -1,8 +1,11 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.TransactionState;
@@ -18,7 +21,6 @@ import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.InvalidTxnStateException;
 import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /** Transactions count as a whole or not at all, offsets go with the records, and whoever was replaced is told so. */
 final class Transactions {
@@ -347,7 +349,18 @@ final class Transactions {
         return made;
     }
 
-    private static final boolean IS_NEW = AppInfoParser.getVersion().startsWith("4"); // transactions of KIP-890
+    private static final boolean IS_NEW = version().startsWith("4"); // transactions of KIP-890
+
+    /** Version of the clients, as their jar states it: the class that reads it is in another package since 4.4. */
+    private static String version() {
+        var properties = new Properties();
+        try (var file = KafkaProducer.class.getResourceAsStream("/kafka/kafka-version.properties")) {
+            properties.load(file);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        return properties.getProperty("version");
+    }
 
     /** KIP-588, with the transactions of KIP-890: what took too long is lost, its producer is not. */
     private static void timedOut(Checks.Cluster cluster, String name) throws Exception {
