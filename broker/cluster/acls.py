@@ -42,7 +42,7 @@ class Acl(NamedTuple):
             return name.startswith(self.resource_name)
         return self.resource_name in (name, WILDCARD)
 
-    def concerns(self, principal: str, host: str, *, with_ranges: bool = True) -> bool:
+    def concerns(self, principal: str, host: str, *, with_ranges: bool) -> bool:
         """Whether it is about this client. Its host is an address, a range of them, or "*"."""
         if self.principal not in (principal, EVERYBODY):
             return False

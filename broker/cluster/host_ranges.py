@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from broker.config.features import knows_level
+
 if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network
 
@@ -23,7 +25,7 @@ _DIGITS: Final = re.compile(r"[0-9]{1,9}")
 
 def are_known(config: BrokerConfig) -> bool:
     """Whether the release that is imitated knows ranges: from 4.4 on."""
-    return config.release is None or config.release.feature_level("metadata.version") >= SINCE_METADATA_VERSION
+    return knows_level("metadata.version", SINCE_METADATA_VERSION, config.release)
 
 
 def fault_of(host: str) -> str:

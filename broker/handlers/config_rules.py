@@ -9,6 +9,7 @@ from broker.config.config_values import ConfigError, parse_value
 from broker.config.near_names import did_you_mean
 from broker.config.refused_keys import is_of_listener, refusals
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig
+from broker.coordinator.share.dead_letters.addressee import TOPIC_NAME
 from protocol.errors import ErrorCode, KafkaError
 
 LONGEST_VALUE = 32767
@@ -19,7 +20,6 @@ STREAMS_BOUNDS = (  # key, the broker's lowest and highest value
     ("streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms", None),
 )
 GROUP_KINDS = ("consumer", "streams", "share")
-DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 SHARE_BOUNDS = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
 
 
@@ -58,8 +58,8 @@ def check_group_configs(config: BrokerConfig, configs: Mapping[str, str]) -> Non
     for what in SHARE_BOUNDS:
         if f"share.{what}" in configs:
             _check_between(config, configs, f"share.{what}", f"group.share.min.{what}", f"group.share.max.{what}")
-    if configs.get(DEAD_LETTER_TOPIC, "").startswith("__"):
-        raise _invalid(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
+    if configs.get(TOPIC_NAME, "").startswith("__"):
+        raise _invalid(f"{TOPIC_NAME}: DLQ topic name must not start with '__'")
     for key, low_key, high_key in STREAMS_BOUNDS:
         if key in configs:
             _check_between(config, configs, key, low_key, high_key)

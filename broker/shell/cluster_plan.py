@@ -29,13 +29,8 @@ if TYPE_CHECKING:
     from broker.shell.made_security import MadeSecurity
     from storage.files.env import Clock, Files, SystemFiles
 
-NOT_INHERITED = (
-    "listeners",
-    "advertised.listeners",
-    "log.dirs",
-    "log.dir",
-    "cluster.id",
-)  # by other clusters of the process
+# Settings of the first cluster that others of the process do not take over.
+NOT_INHERITED = ("listeners", "advertised.listeners", "log.dirs", "log.dir", "cluster.id")
 OF_LISTENERS = (  # settings that are about those listeners, by their names
     "listener.security.protocol.map",
     "inter.broker.listener.name",

@@ -71,19 +71,19 @@ async def _serve(options: dict[str, Any]) -> int:
     lines = [f"momus ready {','.join(cluster.addresses)}\n"]
     if options["kafka_lines"]:
         lines += [line.format(id=cluster.nodes[0].node_id) for line in KAFKA_LINES]
-    registry = await _open_registry(process, options["registry"]) if options["registry"] else ""
+    registry = [await _open_registry(process, options["registry"])] if options["registry"] else []
     if options["control"]:
         host, _, port = options["control"].rpartition(":")
         address = await process.open_control(host.strip("[]"), int(port), options["control_token"])
         if has_files:
             write_place(cluster.plan.data_dir, address, options["control_token"])
-        lines.append(f"momus control {address}\n{registry}")
+        lines += [f"momus control {address}\n", *registry]
         if options["ui"]:
             from broker.shell.page.link import link  # 0.2 ms: few starts are looked at
 
             lines.append(f"momus ui {link(address)}\n")
-    elif registry:
-        lines.append(registry)
+    else:
+        lines += registry
     if cluster.plan.security is not None and cluster.plan.security.word != "given":
         from broker.shell.client_configs import write_client_files  # 2 ms: most starts have no security
 

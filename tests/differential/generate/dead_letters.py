@@ -1,6 +1,6 @@
 """Dead-letter queues of share groups (KIP-1191): what is rejected, how many letters there are, where the group reads.
 
-Needs Apache Kafka 4.4 or newer. Kafka writes to the queue behind the answer, so each acknowledgement is followed by a
+Needs Apache Kafka 4.4 or newer. Kafka writes to the queue after its answer, so each acknowledgement is followed by a
 wait. Letters are counted, not compared: how they are cut into batches is a matter of speed there, and so is the start
 offset that is stored with the last of several states, which DescribeShareGroupOffsets tells.
 """
@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from differential.generate.builder import TIMEOUT_MS, Case, Mix, said
-from differential.generate.share import GROUP, PARTITIONS, READS, TOPIC, acknowledge, acks, fetch, heartbeat, produce
+from differential.generate.share import (
+    GROUP,
+    PARTITIONS,
+    READS,
+    TOPIC,
+    acknowledge,
+    acks,
+    fetch,
+    join_and_read,
+    produce,
+)
 from differential.plain import Values
 
 QUEUE = "%d0"
@@ -52,14 +62,7 @@ def dead_letters(case: Case) -> None:
     if case.maybe(0.5):
         first["share.delivery.count.limit"] = "2"
     _set(case, GROUP_TYPE, GROUP, first)
-    for member in members:
-        heartbeat(case, member, 0, [TOPIC])
-    for member in members:
-        heartbeat(case, member, said("ep:" + member))
-    for index in range(PARTITIONS):
-        produce(case, index)
-    for member in members:
-        fetch(case, member, 0, [])
+    join_and_read(case, members)
 
     def some() -> str:
         return case.rng.choice(members)

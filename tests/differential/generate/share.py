@@ -6,6 +6,8 @@ gives nothing back: whether Kafka hands that out again in the same answer depend
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from differential.generate import offsets as o
 from differential.generate.builder import TIME, TIMEOUT_MS, Case, Mix, said, topic_id
 from differential.generate.classic import consumer_heartbeat_of_a_stranger
@@ -28,6 +30,18 @@ def heartbeat(case: Case, member: str, epoch: Plain, topics: list[str] | None = 
 def acks(member: str, types: list[int], part: float = 1.0) -> Values:
     """Batches of what the member holds, or of the first part of it; the types one after the other."""
     return {"$f": "acks", "m": member, "types": types, "part": part}
+
+
+def join_and_read(case: Case, members: Collection[str]) -> None:
+    """All members join and learn their partitions; each partition gets records, each member a session."""
+    for member in members:
+        heartbeat(case, member, 0, [TOPIC])
+    for member in members:
+        heartbeat(case, member, said("ep:" + member))
+    for index in range(PARTITIONS):
+        produce(case, index)
+    for member in members:
+        fetch(case, member, 0, [])
 
 
 def _types(case: Case, gives_back: bool) -> list[int]:
@@ -138,14 +152,7 @@ def share(case: Case) -> None:
         configs.append({"Name": "share.delivery.count.limit", "ConfigOperation": 0, "Value": "2"})
     body = {"Resources": [{"ResourceType": 32, "ResourceName": GROUP, "Configs": configs}]}
     case.add("IncrementalAlterConfigs", 1, body)
-    for member in members:
-        heartbeat(case, member, 0, [TOPIC])
-    for member in members:
-        heartbeat(case, member, said("ep:" + member))
-    for index in range(PARTITIONS):
-        produce(case, index)
-    for member in members:
-        fetch(case, member, 0, [])
+    join_and_read(case, members)
 
     def some() -> str:
         return case.rng.choice(members)

@@ -19,7 +19,7 @@ CONSUMER = TOOLS + "consumer.ConsoleConsumer"
 OFFSETS = TOOLS + "GetOffsetShell"
 
 # As the tools of 4.4 name them: a transaction that was committed, and one that was aborted.
-STATES = "Empty Ongoing Ongoing PrepareCommit CompleteCommit Ongoing PrepareAbort CompleteAbort".split()
+STATES = ["Empty", "Ongoing", "Ongoing", "PrepareCommit", "CompleteCommit", "Ongoing", "PrepareAbort", "CompleteAbort"]
 
 
 def rows(printed: str) -> list[list[str]]:
