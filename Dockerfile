@@ -6,17 +6,21 @@ ARG PYTHON=3.11
 ARG BASE=python:${PYTHON}-slim
 FROM ${BASE} AS build
 WORKDIR /src
+# Wheels carry symbols that only a debugger reads, 26 MB of them.
+RUN command -v strip >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends binutils >/dev/null; }
 # The dependencies first: a change of momus itself installs momus alone. With what `--security`, `--otel` and `--registry` need.
 COPY pyproject.toml tools/constraints.txt ./
 RUN python -m venv --without-pip /opt/momus && \
     python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; more = project["optional-dependencies"]; \
 print(*project["dependencies"], *more["security"], *more["otel"], *more["registry"], sep="\n")' >needed.txt && \
-    python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt
+    python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt && \
+    find /opt/momus -name '*.so*' -type f -exec strip --strip-unneeded '{}' +
 COPY . .
-# Sources of extensions and tests are of no use here. Bytecode stays: a start without takes three times as long; only that
-# of the exporter of traces, which few starts import, is left out (6 MB).
+# Sources of extensions and tests are of no use here, nor is what grpcio-tools wants beside protoc (26 MB): gRPC itself and
+# setuptools. Bytecode stays: a start without takes three times as long; only that of the exporter of traces, which few
+# starts import, is left out (6 MB).
 RUN python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check --no-deps . && \
-    cd /opt/momus/lib/python3*/site-packages && rm -rf certifi/tests google/protobuf/testdata && \
+    cd /opt/momus/lib/python3*/site-packages && rm -rf certifi/tests google/protobuf/testdata grpc setuptools _distutils_hack distutils-precedence.pth && \
     find . '(' -name '*.c' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.pyi' ')' -delete && \
     find opentelemetry google requests urllib3 charset_normalizer pycparser -name __pycache__ -prune -exec rm -rf '{}' +
 

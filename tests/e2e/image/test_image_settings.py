@@ -48,6 +48,27 @@ def test_settings_of_kafka_are_obeyed(start: Start, given: dict[str, str]):
     assert told["cluster_id"] == ID
 
 
+PROTO = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message A { google.protobuf.Timestamp at = 1; }'
+SCHEMAS = {"AVRO": '"string"', "JSON": '{"type": "object"}', "PROTOBUF": PROTO}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"MOMUS_REGISTRY": "0.0.0.0:8081"}, {"SCHEMA_REGISTRY_LISTENERS": "http://0.0.0.0:8081"}],
+    ids=" ".join,
+)
+def test_registry_is_served(start: Start, given: dict[str, str]):
+    """With all three formats: the image leaves out what grpcio-tools wants beside protoc."""
+    container = start("-p", "127.0.0.1:8081:8081", *variables(**given))
+    container.wait_for("momus registry")
+    for kind, schema in SCHEMAS.items():
+        body = json.dumps({"schemaType": kind, "schema": schema}).encode()
+        headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        asked = urllib.request.Request(f"http://127.0.0.1:8081/subjects/{kind}/versions", body, headers)
+        with urllib.request.urlopen(asked) as answer:
+            assert json.load(answer)["id"] == list(SCHEMAS).index(kind) + 1
+
+
 def test_variables_of_kubernetes_are_ignored_with_a_word(start: Start):
     given = {
         "KAFKA_PORT": "tcp://10.96.0.7:9092",
