@@ -56,7 +56,8 @@ Broker.start = note
 def kill():
     pid = int(open(os.environ["PIDS"]).read().split()[-1])
     os.kill(pid, signal.SIGKILL)
-    while ") Z" not in open(f"/proc/{pid}/stat").read():  # until it is a process that has ended
+    # Until it has ended with all its threads: before that nobody can wait for it.
+    while ") Z" not in open(f"/proc/{pid}/stat").read() or len(os.listdir(f"/proc/{pid}/task")) > 1:
         pass
 """
 

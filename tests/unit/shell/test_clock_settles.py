@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +36,7 @@ class Busy:
         self.turn = SimpleNamespace(timers=self.timers, jobs=self.jobs, durability=self.durability)
 
     def job(self, name: str, steps: int, follow_ups: int = 0) -> Iterator[None]:
-        yield from [None] * steps
+        yield from repeat(None, steps)
         self.done.append(name)
         if follow_ups:
             self.jobs.add(self.job(f"{name}+", steps, follow_ups - 1))
