@@ -16,6 +16,8 @@ import base64
 import time
 from collections.abc import Mapping
 
+from momus.kit.asks import WaitTimeoutError
+from momus.kit.group_verbs import GroupVerbs
 from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from momus.record import Record
     from momus.security import Acls, Certificates, ClientFiles, Users
 
-WAIT_S = 20.0  # asked for at once; longer waits ask again
 MOST_RECORDS = 10_000  # of one answer
 
 # client -> (key of the address list, how that client spells its settings)
@@ -42,11 +43,7 @@ _CLIENT_KEYS = {
 }
 
 
-class WaitTimeoutError(AssertionError):
-    """What was waited for did not come in time."""
-
-
-class ClusterHandle:
+class ClusterHandle(GroupVerbs):
     """One cluster, reached by its control plane."""
 
     _journal: Journal | None = None
@@ -54,11 +51,6 @@ class ClusterHandle:
     _read_log: Callable[[], str] | None = None  # what its process has logged; None: that is not known here
     _client_files: ClientFiles | None = None
     security: str | None = None  # the word it was made with
-
-    @property
-    def control(self) -> Control:
-        """The endpoint of its process, for this cluster."""
-        raise NotImplementedError
 
     @property
     def bootstrap_servers(self) -> str:
@@ -250,10 +242,13 @@ class ClusterHandle:
         *,
         partition: int | None = None,
         offset: int = 0,
+        key: str | bytes | None = None,
         isolation: str = "uncommitted",
         timeout: float = 10.0,
     ) -> list[Record]:
         """All records of a topic, or of one partition from an offset on; at least n, which are waited for.
+
+        key         only those with this key, of which there are to be n.
 
         With n the topic is waited for as well. Without, it must be there: a wrong name would look like an empty topic.
 
@@ -263,6 +258,8 @@ class ClusterHandle:
                     or a deletion of the topic came between the records.
         """
         body: dict[str, object] = {"offset": offset, "isolation": isolation}
+        if key is not None:
+            body["key"] = _to_json(key)
         if partition is not None:
             body["partition"] = partition
         rows: list[dict[str, Any]] = []
@@ -275,39 +272,17 @@ class ClusterHandle:
                 if not answer["offsets"]:
                     missing = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
                     raise WaitTimeoutError(f"there is no {missing} after {timeout:g} s")
-                raise WaitTimeoutError(f"{topic} has {len(rows)} records after {timeout:g} s, not {n}")
+                what = "records" if key is None else f"records with key {key!r}"
+                raise WaitTimeoutError(f"{topic} has {len(rows)} {what} after {timeout:g} s, not {n}")
             is_more, body["offsets"], body["source"] = answer["more"], answer["offsets"], answer["source"]
         from momus.record import record_of  # 4 ms, of typing
 
         return [record_of(topic, row) for row in rows]
 
-    def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """The offsets that a group has committed, by topic and partition."""
-        answer = self._ask("GET", f"/groups/{quoted(group)}/offsets")
-        return {(row["topic"], row["partition"]): row["offset"] for row in answer}
-
-    def wait_for_group(
-        self, group: str, state: str = "stable", *, members: int | None = None, timeout: float = 10.0
-    ) -> list[str]:
-        """Wait until a group has a state, and so many members. Returns the ids of its members.
-
-        state     "stable", "empty", "dead", "assigning", "reconciling", "preparing-rebalance", "completing-rebalance",
-                  "not-ready".
-        timeout   seconds, of the machine's clock.
-        Errors:   WaitTimeoutError. ControlError: there is no such state.
-        """
-        body: dict[str, object] = {"state": state}
-        if members is not None:
-            body["members"] = members
-        answer = self._wait(f"/groups/{quoted(group)}/wait", body, timeout)
-        if not answer["reached"]:
-            wanted = state if members is None else f"{state} with {members} members"
-            raise WaitTimeoutError(
-                f"group {group} is {answer['state'].lower()} with {len(answer['members'])} members"
-                f" after {timeout:g} s, not {wanted}{': ' + answer['why'] if 'why' in answer else ''}"
-            )
-        found: list[str] = answer["members"]
-        return found
+    def create_topics(self, topics: Mapping[str, int], *, config: Mapping[str, object] | None = None) -> None:
+        """Create topics, name -> partitions, with the same settings. Errors: ControlError: one of them is refused."""
+        for name, partitions in topics.items():
+            self.create_topic(name, partitions, config=config)
 
     # ---- inside ----
 
@@ -344,18 +319,6 @@ class ClusterHandle:
         if self._journal is not None:
             self._journal.begin_anew(answer.get("counted", []))
         return answer
-
-    def _ask(self, method: str, path: str, body: object = None) -> Any:
-        return self.control.ask(method, self.control.prefix + path, body)
-
-    def _wait(self, path: str, body: dict[str, object], timeout: float) -> Any:
-        """Ask until it is reached, or the time is over."""
-        end = time.monotonic() + timeout
-        while True:
-            left = end - time.monotonic()
-            answer = self._ask("POST", path, {**body, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))})
-            if answer["reached"] or left <= WAIT_S:
-                return answer
 
 
 def asked(question: Callable[[], Any], is_up: bool) -> Any:

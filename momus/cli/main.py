@@ -41,7 +41,7 @@ COMMANDS = {
     "decode": "momus.cli.decode_command",
     "doctor": "momus.cli.doctor.command",
     "fault": "momus.cli.fault_commands",
-    "group": "momus.cli.groups.commands",
+    "group": "momus.cli.groups.all_commands",
     "health": "momus.cli.commands",
     "offsets": "momus.cli.offset_commands",
     "pipeline": "momus.cli.pipeline_commands",

@@ -36,6 +36,10 @@ OF_SECURITY = ("/users", "/acls", "/certificates")  # changed where there is sec
 def fits(value: Any, schema: dict[str, Any]) -> bool:
     """Whether a value is what a JSON Schema says, as far as the description uses it."""
     kind = schema["type"]
+    if isinstance(kind, list):
+        return any(fits(value, {**schema, "type": each}) for each in kind)
+    if kind == "null":
+        return value is None
     if kind == "array":
         return isinstance(value, list) and all(fits(item, schema["items"]) for item in value)
     if kind == "object":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from broker.shell.control.routes import Medium, Optional_, Place, Route, Routes, Shape, Text
+from broker.shell.control.routes import BYTES, Medium, Optional_, Place, Route, Routes, Shape, Text
 
 TYPES: Final = {int: "integer", str: "string", bool: "boolean", float: "number", dict: "object"}
 ERROR: Final = {"error": str}
@@ -15,6 +15,8 @@ def schema(shape: Shape) -> dict[str, Any]:
     """A shape as JSON Schema; an object has no fields but those that are named."""
     if isinstance(shape, Optional_):
         return schema(shape.shape)
+    if shape is BYTES:
+        return {"type": ["string", "null", "object"]}
     if isinstance(shape, list):
         return {"type": "array", "items": schema(shape[0])}
     if isinstance(shape, dict):

@@ -4,9 +4,9 @@ A route belongs to the process or to a cluster. A handler is `async handler(owne
 ClusterServer. A route of a cluster is declared once, "/clock", and served twice: below /_admin/clusters/NAME, and below
 /_admin for the cluster "default".
 
-Bodies and answers are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), a list with the shape of its
-items, a dict of fields, a dict with the key "*" for any names, or Optional_(shape) for a field that may be left out.
-Bodies are checked against their shape before the handler is called.
+Bodies and answers are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), BYTES, a list with the shape
+of its items, a dict of fields, a dict with the key "*" for any names, or Optional_(shape) for a field that may be left
+out. Bodies are checked against their shape before the handler is called.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ class Optional_:  # noqa: N801  # reads as the type that it stands for
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
+
+
+BYTES: Final = object()  # the shape of a text, null or {"base64": "..."}, which its handler checks
 
 
 class Medium:
@@ -275,6 +278,8 @@ def check(where: str, shape: Shape, value: Any) -> None:
     """Check a value against a shape. Errors: RefusedError."""
     if isinstance(shape, Optional_):
         shape = shape.shape
+    if shape is BYTES:
+        return
     if isinstance(shape, list):
         if not isinstance(value, list):
             raise RefusedError(400, f'"{where}" takes a list')

@@ -37,7 +37,7 @@ MARK_ABORT: Final = 0
 MOVED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 ISOLATION: Final = {"uncommitted": 0, "committed": 1}
 METADATA_VERSION, CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 12, 7, 9, 12  # by topic name
-EARLIEST, LIST_VERSION = -2, 7
+EARLIEST, LATEST, LIST_VERSION = -2, -1, 7
 
 
 async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
         rows.append(row)
     bases = {}
     try:
-        leaders = await _leaders(client, topic, create=True)
+        leaders = await leaders_of(client, topic, create=True)
         for partition, rows in by_partition.items():
             if partition not in leaders:
                 raise RefusedError(404, f"{topic} has no partition {partition}, but 0 to {len(leaders) - 1}")
@@ -108,12 +108,13 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, '"offset" and "offsets" take 0 or more')
     broker, life, source = cluster.broker, cluster.life, body.get("source", "")
     client = LocalClient(broker, cluster.config)
-    reader = _Reader(client, topic, isolation, most, waits=least > 0)
+    keys = (_bytes("key", body["key"]),) if "key" in body else None
+    reader = _Reader(client, topic, isolation, most, keys, waits=least > 0)
     found = reader.found
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
-                leaders = await _leaders(client, topic, create=False)
+                leaders = await leaders_of(client, topic)
                 partitions = sorted(leaders) if "partition" not in body else [body["partition"]]
                 if not least:  # what is not there yet is not waited for
                     _check_there(topic, partitions, leaders)
@@ -165,7 +166,8 @@ def _check_there(topic: str, partitions: list[int], leaders: dict[int, int]) -> 
         raise RefusedError(404, f"{topic} has no partition {partitions[0]}, but 0 to {len(leaders) - 1}")
 
 
-async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int, int]:
+async def leaders_of(client: LocalClient, topic: str, *, create: bool = False) -> dict[int, int]:
+    """Who leads each partition of a topic; {}: there is no such topic. Errors: RefusedError."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
     row = (await client.call(request, METADATA_VERSION)).topics[0]
     if create and row.error_code == ErrorCode.LEADER_NOT_AVAILABLE:  # it has been made by this request
@@ -179,15 +181,26 @@ async def _leaders(client: LocalClient, topic: str, *, create: bool) -> dict[int
 class _Reader:
     """Reads records of a topic, until `most` are found.
 
+    keys   records with one of these keys alone; None: all.
     waits  what has gone since its leaders were looked up is looked for again later; otherwise it is refused.
     """
 
-    def __init__(self, client: LocalClient, topic: str, isolation: str, most: int, *, waits: bool) -> None:
+    def __init__(
+        self,
+        client: LocalClient,
+        topic: str,
+        isolation: str,
+        most: int,
+        keys: tuple[bytes | None, ...] | None,
+        *,
+        waits: bool,
+    ) -> None:
         self.found: list[dict[str, Any]] = []
         self._client = client
         self._topic = topic
         self._isolation = isolation
         self._most = most
+        self._keys = keys
         self._waits = waits
 
     async def read(self, partition: int, leader: int | None, position: int) -> int:
@@ -209,7 +222,7 @@ class _Reader:
             if not data:
                 break
             for offset, record in committed_records(data, row.aborted_transactions or []):
-                if record is not None and offset >= position:
+                if record is not None and offset >= position and (self._keys is None or record.key in self._keys):
                     self.found.append({"partition": partition, **_shown(record)})
                 position = max(position, offset + 1)
                 if len(self.found) == self._most:

@@ -1,4 +1,4 @@
-"""Routes of groups: state, members, committed offsets, and wait for a state. Handlers are loaded when first called."""
+"""Routes of groups: state, members, offsets, waits; delete, rebalance, expel. Handlers are loaded when first called."""
 
 from __future__ import annotations
 
@@ -41,5 +41,55 @@ ROUTES: Final = (
         body={"state": str, "members": Optional_(int), "timeout_ms": Optional_(int)},
         answer={**GROUP, "why": Optional_(str), "reached": bool},
         example={"state": "dead", "timeout_ms": 0},
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/wait-for-offsets",
+        "group_verbs:wait_for_offsets",
+        "Wait until a group has committed these offsets, or later ones.",
+        body={"offsets": [{"topic": str, "partition": int, "offset": int}], "timeout_ms": Optional_(int)},
+        answer={
+            "group": str,
+            "offsets": [{"topic": str, "partition": int, "offset": int, "wanted": int}],
+            "reached": bool,
+        },
+        example={"offsets": [], "timeout_ms": 0},
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/wait-for-lag",
+        "group_verbs:wait_for_lag",
+        'Wait until a group is at most "lag" records after the ends of its partitions, of all or of one "topic".',
+        body={"lag": int, "topic": Optional_(str), "timeout_ms": Optional_(int)},
+        answer={
+            "group": str,
+            "lag": int,
+            "offsets": [{"topic": str, "partition": int, "committed": int, "end": int, "lag": int}],
+            "reached": bool,
+        },
+        example={"lag": 0, "timeout_ms": 0},
+    ),
+    Route(
+        "DELETE",
+        "/groups/{group}",
+        "group_verbs:delete_group",
+        "Delete a group without members, with its offsets.",
+        answer={"group": str},
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/rebalance",
+        "group_verbs:rebalance",
+        "Start a rebalance: classic members join again, others get the next epoch.",
+        answer={"group": str, "members": [str]},
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/expel",
+        "group_verbs:expel_member",
+        "Remove a member, by its id or its instance id: its next request meets UNKNOWN_MEMBER_ID.",
+        body={"member": str},
+        answer={"group": str, "member": str},
+        example={"member": "consumer-1"},
     ),
 )

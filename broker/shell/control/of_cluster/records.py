@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.shell.control.routes import Optional_, Route
+from broker.shell.control.routes import BYTES, Optional_, Route
 
 ROUTES: Final = (
     Route(
@@ -35,13 +35,15 @@ ROUTES: Final = (
         "POST",
         "/topics/{topic}/consume",
         "records:consume",
-        'Read all records, or those of "partition" from "offset" on; wait until there are "least". An answer has 10,000'
-        ' at most: where "more" is true, ask again with its "offsets" and "source".',
+        'Read all records, or those of "partition" from "offset" on, or those with a "key" (a text, null or {"base64":'
+        ' ...}); wait until there are "least". An answer has 10,000 at most: where "more" is true, ask again with its'
+        ' "offsets" and "source".',
         body={
             "partition": Optional_(int),
             "offset": Optional_(int),
             "offsets": Optional_({"*": int}),
             "source": Optional_(str),
+            "key": Optional_(BYTES),
             "least": Optional_(int),
             "most": Optional_(int),
             "isolation": Optional_(str),

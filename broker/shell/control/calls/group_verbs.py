@@ -1,0 +1,204 @@
+"""Handlers that change groups, and wait for what they commit: delete, rebalance, expel a member; offsets, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.base.context import Context
+from broker.coordinator.groups.forced import rebalance as forced
+from broker.shell.control.calls.group_members import describe, share_offsets
+from broker.shell.control.calls.records import EARLIEST, LATEST, LOOK_AGAIN_S, leaders_of, offset_at
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.control.waiting import Wait
+from broker.shell.local_client import LocalClient
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.classic_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from protocol.messages.group_admin import DeleteGroupsRequest
+from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.messages.share_group import ShareGroupHeartbeatRequest
+from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+OFFSETS_VERSION: Final = 9  # by topic name
+DELETE_VERSION, LEAVE_VERSION = 2, 5
+LEAVING_EPOCH: Final = -1
+# how a member of such a group leaves: its own heartbeat with the epoch of those who leave
+HEARTBEATS: Final[dict[str, tuple[Any, int]]] = {
+    "consumer": (ConsumerGroupHeartbeatRequest, 1),
+    "share": (ShareGroupHeartbeatRequest, 1),
+    "streams": (StreamsGroupHeartbeatRequest, 0),
+}
+WHY: Final = "a test has expelled it"
+
+Place = tuple[str, int]  # topic and partition
+
+
+async def delete_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Delete a group without members, with its offsets. Errors: RefusedError."""
+    group = call.words["group"]
+    async with _Asked(cluster) as client:
+        request = DeleteGroupsRequest(groups_names=[group])
+        (row,) = (await client.call(request, DELETE_VERSION, cluster.broker.groups.coordinator_of(group))).results
+    _check(group, row.error_code)
+    return {"group": group}
+
+
+async def expel_member(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Remove a member, as if it had left itself: its next request is refused with UNKNOWN_MEMBER_ID.
+
+    `member`: its id, or the id of a static member. Errors: RefusedError.
+    """
+    group, wanted = call.words["group"], call.body["member"]
+    async with _Asked(cluster) as client:
+        found = await _described(cluster, client, group)
+        for row in found["members"]:
+            if wanted in (row["member"], row["instance"]):
+                break
+        else:
+            ids = ", ".join(each["member"] for each in found["members"])
+            raise RefusedError(404, f"group {group:.100} has no member {wanted:.100}; there are {ids or 'none'}")
+        member, node_id = row["member"], cluster.broker.groups.coordinator_of(group)
+        if found["type"] == "classic":
+            leaving = [MemberIdentity(member_id=member, reason=WHY)]
+            answer = await client.call(LeaveGroupRequest(group_id=group, members=leaving), LEAVE_VERSION, node_id)
+            _check(group, answer.error_code or answer.members[0].error_code)
+        else:
+            kind, version = HEARTBEATS[found["type"]]
+            words = {"group_id": group, "member_id": member, "member_epoch": LEAVING_EPOCH}
+            if found["type"] != "share" and row["instance"]:
+                words["instance_id"] = row["instance"]
+            answer = await client.call(kind(**words), version, node_id)
+            _check(group, answer.error_code)
+    return {"group": group, "member": member}
+
+
+async def rebalance(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Start a rebalance; broker/coordinator/groups/forced.py says what that is. Errors: RefusedError."""
+    group = call.words["group"]
+    async with _Asked(cluster) as client:
+        found = await _described(cluster, client, group)
+    if not found["members"]:
+        raise RefusedError(409, f"group {group:.100} has no members: there is nothing to rebalance")
+    broker = cluster.broker
+    shard = broker.groups.of(group)
+    shard.apply(forced(shard.machine, group, Context(broker.turn.now_ms, broker.turn.env.rng)))
+    return {"group": group, "members": [each["member"] for each in found["members"]]}
+
+
+async def wait_for_offsets(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Wait until a group has committed these offsets, or later ones. Errors: RefusedError."""
+    wanted = {(row["topic"], row["partition"]): row["offset"] for row in call.body["offsets"]}
+
+    async def look(client: LocalClient) -> tuple[bool, dict[str, Any]]:
+        found = await _committed(cluster, client, call.words["group"])
+        rows = [
+            {"topic": topic, "partition": index, "offset": found.get((topic, index), -1), "wanted": offset}
+            for (topic, index), offset in wanted.items()
+        ]
+        return all(each["offset"] >= each["wanted"] for each in rows), {"offsets": rows}
+
+    return await _wait(cluster, call, look)
+
+
+async def wait_for_lag(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Wait until a group is at most so many records after the ends of its partitions. Errors: RefusedError.
+
+    Its partitions are those that it has committed and those that its members have, all or those of one topic; where
+    nothing is committed, all records of the partition count. A group that has none of them is not there yet.
+    """
+    group, topic, most = call.words["group"], call.body.get("topic"), call.body["lag"]
+    if most < 0:
+        raise RefusedError(400, '"lag" takes 0 or more')
+
+    async def look(client: LocalClient) -> tuple[bool, dict[str, Any]]:
+        rows = [row for row in await _lags(cluster, client, group) if topic in (None, row["topic"])]
+        lag = sum(row["lag"] for row in rows)
+        return bool(rows) and lag <= most, {"lag": lag, "offsets": rows}
+
+    return await _wait(cluster, call, look)
+
+
+async def _wait(
+    cluster: ClusterServer, call: Call, look: Callable[[LocalClient], Awaitable[tuple[bool, dict[str, Any]]]]
+) -> dict[str, Any]:
+    """Look until it is reached, or the time is over. While there is no coordinator or leader, it is not reached."""
+    async with _Asked(cluster) as client:
+        with Wait(cluster, call.body.get("timeout_ms", 0), LOOK_AGAIN_S) as wait:
+            while True:
+                try:
+                    is_reached, found = await look(client)
+                except (KafkaError, RefusedError) as error:  # another broker may lead soon
+                    if wait.is_over:
+                        raise RefusedError(409, str(error) or type(error).__name__) from None
+                    is_reached, found = False, {}
+                if is_reached or wait.is_over:
+                    return {"group": call.words["group"], **found, "reached": is_reached}
+                await wait.pause()
+
+
+async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list[dict[str, Any]]:
+    found = await describe(cluster, client, group)
+    if found["type"] == "share":
+        rows = await share_offsets(cluster, client, group)
+        return [{key: row.get(key, 0) for key in ("topic", "partition", "committed", "end", "lag")} for row in rows]
+    committed = await _committed(cluster, client, group)
+    places = committed | {place: -1 for place in _assigned(found) if place not in committed}
+    rows = []
+    for (topic, index), offset in sorted(places.items()):
+        leader = (await leaders_of(client, topic)).get(index)
+        if leader is None:
+            continue  # the topic is gone, and nobody reads it
+        end = await offset_at(client, topic, index, leader, LATEST)
+        first = max(offset, await offset_at(client, topic, index, leader, EARLIEST))
+        rows.append({"topic": topic, "partition": index, "committed": offset, "end": end, "lag": max(0, end - first)})
+    return rows
+
+
+def _assigned(found: dict[str, Any]) -> list[Place]:
+    if found["type"] == "streams":
+        return []  # its members have tasks; what they read is committed
+    places = (each["partition"].rpartition("-") for each in found["assignments"])
+    return [(topic, int(index)) for topic, _, index in places]
+
+
+async def _committed(cluster: ClusterServer, client: LocalClient, group: str) -> dict[Place, int]:
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    answer = await client.call(request, OFFSETS_VERSION, cluster.broker.groups.coordinator_of(group))
+    (row,) = answer.groups
+    _check(group, row.error_code)
+    return {
+        (topic.name, each.partition_index): each.committed_offset for topic in row.topics for each in topic.partitions
+    }
+
+
+async def _described(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+    """Errors: RefusedError: there is no such group, or its coordinator does not answer."""
+    try:
+        found = await describe(cluster, client, group)
+    except KafkaError as error:
+        raise RefusedError(409, f"group {group:.100}: {error}") from None
+    if found["state"] == "Dead":
+        raise RefusedError(404, f"there is no group {group:.100}")
+    return found
+
+
+class _Asked:
+    """A client of the control plane's own, as a context."""
+
+    def __init__(self, cluster: ClusterServer) -> None:
+        self._client = LocalClient(cluster.broker, cluster.config)
+
+    async def __aenter__(self) -> LocalClient:
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        self._client.close()
+
+
+def _check(group: str, code: int) -> None:
+    if code:
+        raise RefusedError(409, f"group {group:.100}: {ErrorCode(code).name}")

@@ -1,0 +1,100 @@
+"""What a test may do with the groups of a cluster: look, wait, seek members out, delete."""
+
+from __future__ import annotations
+
+from momus.kit.asks import Asks, WaitTimeoutError
+from momus.kit.quoting import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class GroupVerbs(Asks):
+    """The calls of a cluster that concern groups."""
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """The offsets that a group has committed, by topic and partition."""
+        answer = self._ask("GET", f"/groups/{quoted(group)}/offsets")
+        return {(row["topic"], row["partition"]): row["offset"] for row in answer}
+
+    def wait_for_group(
+        self, group: str, state: str = "stable", *, members: int | None = None, timeout: float = 10.0
+    ) -> list[str]:
+        """Wait until a group has a state, and so many members. Returns the ids of its members.
+
+        state     "stable", "empty", "dead", "assigning", "reconciling", "preparing-rebalance", "completing-rebalance",
+                  "not-ready".
+        timeout   seconds, of the machine's clock.
+        Errors:   WaitTimeoutError. ControlError: there is no such state.
+        """
+        body: dict[str, object] = {"state": state}
+        if members is not None:
+            body["members"] = members
+        answer = self._wait(f"/groups/{quoted(group)}/wait", body, timeout)
+        if not answer["reached"]:
+            wanted = state if members is None else f"{state} with {members} members"
+            raise WaitTimeoutError(
+                f"group {group} is {answer['state'].lower()} with {len(answer['members'])} members"
+                f" after {timeout:g} s, not {wanted}{': ' + answer['why'] if 'why' in answer else ''}"
+            )
+        found: list[str] = answer["members"]
+        return found
+
+    def wait_for_committed(
+        self, group: str, offsets: Mapping[tuple[str, int], int], *, timeout: float = 10.0
+    ) -> dict[tuple[str, int], int]:
+        """Wait until a group has committed these offsets, or later ones, by topic and partition. Returns what it has.
+
+        timeout   seconds, of the machine's clock.
+        Errors:   WaitTimeoutError: with what is committed. ControlError: the coordinator does not answer.
+        """
+        rows = [{"topic": topic, "partition": index, "offset": at} for (topic, index), at in offsets.items()]
+        answer = self._wait(f"/groups/{quoted(group)}/wait-for-offsets", {"offsets": rows}, timeout)
+        found = {(row["topic"], row["partition"]): row for row in answer["offsets"]}
+        if not answer["reached"]:
+            missing = [
+                f"{topic}-{index} is at {row['offset'] if row['offset'] >= 0 else 'none'}, not {row['wanted']}"
+                for (topic, index), row in found.items()
+                if row["offset"] < row["wanted"]
+            ]
+            raise WaitTimeoutError(f"group {group} after {timeout:g} s: {'; '.join(missing)}")
+        return {place: row["offset"] for place, row in found.items()}
+
+    def wait_for_lag(self, group: str, lag: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> int:
+        """Wait until a group is at most so many records after the ends of its partitions. Returns its lag.
+
+        topic     of this one alone; None: of all that it has committed, and of all that its members have.
+        timeout   seconds, of the machine's clock.
+        Errors:   WaitTimeoutError: with the lag of each partition. ControlError: the coordinator does not answer.
+        """
+        body: dict[str, object] = {"lag": lag}
+        if topic is not None:
+            body["topic"] = topic
+        answer = self._wait(f"/groups/{quoted(group)}/wait-for-lag", body, timeout)
+        if not answer["reached"]:
+            of = ", ".join(
+                f"{row['topic']}-{row['partition']}: {row['lag']}" for row in answer["offsets"] if row["lag"]
+            )
+            found = f"has a lag of {answer['lag']} ({of})" if answer["offsets"] else "has no partitions"
+            raise WaitTimeoutError(f"group {group} {found} after {timeout:g} s, not {lag}")
+        return int(answer["lag"])
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group without members, with its offsets. Errors: ControlError: it has members, or there is none."""
+        self._ask("DELETE", f"/groups/{quoted(group)}")
+
+    def rebalance(self, group: str) -> list[str]:
+        """Start a rebalance of a group. Returns the ids of its members.
+
+        Members of a classic group join again; in other groups the epoch increases, and members get the next one.
+        Errors: ControlError: there is no such group, or it has no members.
+        """
+        return list(self._ask("POST", f"/groups/{quoted(group)}/rebalance")["members"])
+
+    def expel_member(self, group: str, member: str) -> None:
+        """Remove a member, by its id or the id of a static one: its next request is refused with UNKNOWN_MEMBER_ID.
+
+        Errors: ControlError: there is no such group or member.
+        """
+        self._ask("POST", f"/groups/{quoted(group)}/expel", {"member": member})
