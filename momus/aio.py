@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+
 PLAIN = (str, bytes, int, float, bool, list, dict, tuple, type(None))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from momus.handle import ClusterHandle, settings
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+from momus.kit.words import check_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ class Cluster(Forkable):
         registry: bool = False,
         log: Callable[[], str] | None = None,
     ) -> None:
+        check_users(users)
         given: dict[str, object] = {"name": name, "seed": seed, "clock_ms": None if at is None else _ms(at)}
         body = {key: value for key, value in given.items() if value is not None}
         if security is not None or users:

@@ -16,14 +16,20 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
+from momus.kit.words import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Unpack
+
+    from momus.kit.typed import Units
 
 LIMIT_S = 30.0
 MILLISECOND = timedelta(milliseconds=1)
+UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 
 
 class ControlError(RuntimeError):
@@ -151,13 +157,20 @@ class Clock:
         """Whether it has been told to stand still."""
         return bool(self._field("GET", None, "stands"))
 
-    def advance(self, by: timedelta | None = None, **units: float) -> None:
+    def advance(self, by: timedelta | None = None, **units: Unpack[Units]) -> None:
         """Let time pass: `advance(days=8)`, `advance(seconds=45)`, or a timedelta.
 
         Returns when what became due has been done: members have timed out, offsets and transactions have expired.
         Errors:  ControlError: that takes longer than 25 s; the clock has moved.
+                 ValueError: a number without its unit, an unknown unit, or a time that would go back.
         """
+        if by is not None and not isinstance(by, timedelta):
+            raise ValueError(f"advance({by!r}): of which unit? advance(seconds={by}), or a timedelta")
+        if wrong := unknown("advance takes no unit", units, UNITS):
+            raise ValueError(wrong)
         delta = (by or timedelta()) + timedelta(**units)
+        if delta < timedelta():
+            raise ValueError(f"advance by {delta.total_seconds():g} s: a cluster's time does not go back")
         self._move({"advance_ms": delta // MILLISECOND})
 
     def set(self, at: datetime) -> None:

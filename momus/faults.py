@@ -14,38 +14,53 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final, Literal, Unpack
 
     from momus.control import Control
+    from momus.kit.typed import (
+        ApiFilters,
+        ClientFilters,
+        DiskFilters,
+        LetterFilters,
+        RegistryFilters,
+        RequestFilters,
+        TriggerWords,
+        When,
+        WhenOrMiddle,
+    )
 
 WAIT_S = 20.0  # asked for at once; longer waits ask again
+MOST_NEAR = 10  # misses that are shown
 
 
 class FaultTimeoutError(AssertionError):
     """A fault was waited for, and nothing met it in time."""
 
 
-def on_call(n: int) -> object:
+def on_call(n: int) -> TriggerWords:
     """The trigger of a fault that acts on the nth request that matches, counted from 1."""
     return {"on_call": n}
 
 
-def times(n: int) -> object:
+def times(n: int) -> TriggerWords:
     """The trigger of a fault that acts on the first n requests that match."""
     return {"times": n}
 
 
-def with_probability(p: float, seed: int | None = None) -> object:
+def with_probability(p: float, seed: int | None = None) -> TriggerWords:
     """The trigger of a fault that acts on each request with this probability; the same seed acts on the same ones."""
     return {"with_probability": p} if seed is None else {"with_probability": p, "seed": seed}
 
 
-once = "once"  # the trigger of a fault that acts on the first request that matches
-every_time = "every_time"
+once: Final = "once"  # the trigger of a fault that acts on the first request that matches
+every_time: Final = "every_time"
+MAKERS = {on_call: "on_call(3)", times: "times(2)", with_probability: "with_probability(0.1)"}
+NUMBERS = ("on_call", "times", "with_probability", "seed")  # of a trigger, where no `trigger` is given
 
 
 class Fault:
@@ -131,74 +146,79 @@ class Faults:
         self.unmet_before: list[str] = [] if before is None else before.unmet_before  # in processes that have ended
 
     def add(self, **words: object) -> Fault:
-        """Set a fault by its words, as a JSON file has them. Errors: ControlError, which says what is wrong."""
-        given = {key: value for key, value in words.items() if value is not None}
+        """Set a fault by its words, as a JSON file has them. Errors: ControlError, ValueError, which say what is wrong.
+
+        times, on_call, with_probability and seed may stand beside the others, as in a shell: they are the trigger.
+        """
+        given = _with_trigger({key: value for key, value in words.items() if value is not None})
         answer = self.control.ask("POST", f"{self._prefix}/faults", given)
         assert isinstance(answer, dict)
         self._idle.add(answer["name"])
         return Fault(self.control, self._prefix, answer["name"], self._idle)
 
-    def inject_error(self, api: str | list[str], error: str, **filters: object) -> Fault:
+    def inject_error(self, api: str | list[str], error: str, **filters: Unpack[RequestFilters]) -> Fault:
         """Refuse requests with an error of Kafka's, such as "NOT_COORDINATOR"; they take no effect."""
         return self.add(fault="inject_error", api=api, error=error, **filters)
 
-    def delay_on(self, api: str | list[str], ms: int, when: str = "after", **filters: object) -> Fault:
+    def delay_on(self, api: str | list[str], ms: int, when: When = "after", **filters: Unpack[RequestFilters]) -> Fault:
         """Keep replies back so long, or (`when="before"`) requests before they take effect. By the broker's clock."""
         return self.add(fault="delay_on", api=api, ms=ms, when=when, **filters)
 
-    def hold(self, api: str | list[str], when: str = "after", **filters: object) -> Fault:
+    def hold(self, api: str | list[str], when: When = "after", **filters: Unpack[RequestFilters]) -> Fault:
         """Keep replies, or (`when="before"`) requests, until `release`."""
         return self.add(fault="hold", api=api, when=when, **filters)
 
-    def disconnect_on(self, api: str | list[str], when: str = "after", **filters: object) -> Fault:
+    def disconnect_on(
+        self, api: str | list[str], when: WhenOrMiddle = "after", **filters: Unpack[RequestFilters]
+    ) -> Fault:
         """Close the connection "before" the request takes effect, "after" it, or in the "middle" of the reply."""
         return self.add(fault="disconnect_on", api=api, when=when, **filters)
 
-    def blackhole_client(self, client_id: str, **filters: object) -> Fault:
+    def blackhole_client(self, client_id: str, **filters: Unpack[ClientFilters]) -> Fault:
         """Neither serve nor answer a client; its connections stay open until the fault is removed."""
         return self.add(fault="blackhole_client", client_id=client_id, **filters)
 
-    def throttle(self, bytes_per_second: int, **filters: object) -> Fault:
+    def throttle(self, bytes_per_second: int, **filters: Unpack[ApiFilters]) -> Fault:
         """Send each reply only when its bytes have had their time."""
         return self.add(fault="throttle", bytes_per_second=bytes_per_second, **filters)
 
-    def corrupt_reply(self, api: str | list[str], at: int | None = None, **filters: object) -> Fault:
+    def corrupt_reply(self, api: str | list[str], at: int | None = None, **filters: Unpack[RequestFilters]) -> Fault:
         """Change one byte of the reply: the one at this place after the correlation id, else any."""
         return self.add(fault="corrupt_reply", api=api, at=at, **filters)
 
-    def deliver_twice(self, api: str | list[str], **filters: object) -> Fault:
+    def deliver_twice(self, api: str | list[str], **filters: Unpack[RequestFilters]) -> Fault:
         """Let the request take effect twice, as after a lost reply; the client gets the second reply."""
         return self.add(fault="deliver_twice", api=api, **filters)
 
-    def slow_disk(self, ms: int, **filters: object) -> Fault:
+    def slow_disk(self, ms: int, **filters: Unpack[DiskFilters]) -> Fault:
         """Let each write and each sync take so much longer."""
         return self.add(fault="slow_disk", ms=ms, **filters)
 
-    def full_disk(self, free_bytes: int = 0, **filters: object) -> Fault:
+    def full_disk(self, free_bytes: int = 0, **filters: Unpack[DiskFilters]) -> Fault:
         """Let writes fail for want of room, once so many bytes have been written."""
         return self.add(fault="full_disk", free_bytes=free_bytes, **filters)
 
-    def fail_write(self, **filters: object) -> Fault:
+    def fail_write(self, **filters: Unpack[DiskFilters]) -> Fault:
         """Let writes fail."""
         return self.add(fault="fail_write", **filters)
 
-    def fail_fsync(self, **filters: object) -> Fault:
+    def fail_fsync(self, **filters: Unpack[DiskFilters]) -> Fault:
         """Let syncs fail."""
         return self.add(fault="fail_fsync", **filters)
 
-    def fail_dead_letter(self, error: str, **filters: object) -> Fault:
+    def fail_dead_letter(self, error: str, **filters: Unpack[LetterFilters]) -> Fault:
         """Refuse what the broker writes to the dead-letter queue (`topic`) of a share group (`group`)."""
         return self.add(fault="fail_dead_letter", error=error, **filters)
 
     def registry(
         self,
-        do: str,
-        when: str = "before",
+        do: Literal["error", "delay", "hold", "disconnect"],
+        when: When = "before",
         *,
         status: int = 500,
         code: int = 50001,
         ms: int = 0,
-        **filters: object,
+        **filters: Unpack[RegistryFilters],
     ) -> Fault:
         """Let a request of the schema registry meet an "error", a "delay", a "hold" or a "disconnect".
 
@@ -231,7 +251,21 @@ class Faults:
             if not each["hits"]:
                 what = {key: value for key, value in each.items() if key not in ("name", "hits", "held", "calls")}
                 matched = f"{each['calls']} requests matched it" if each["calls"] else "no request matched it"
-                yield f"the fault {each['name']} never acted ({matched}): {what}"
+                near = () if each["calls"] else self._near_misses(each)
+                yield "\n  ".join((f"the fault {each['name']} never acted ({matched}): {what}", *near))
+
+    def _near_misses(self, fault: dict[str, Any]) -> Iterable[str]:
+        """Requests of the journal that fit all filters of a fault but one, if the journal knows its filters."""
+        from momus.journal import FILTERS, Journal  # 2 ms: of a test that fails
+
+        apis = fault.get("api")
+        filters = {key: str(fault[key]) for key in FILTERS if key in fault and key not in ("api", "error")}
+        if fault["fault"] == "registry" or not (apis or filters):
+            return []
+        named = [*apis] if isinstance(apis, (list, tuple)) else [apis] if apis else [None]
+        journal = Journal(self.control, self._prefix)
+        near = [line for api in named for line in journal.near(filters if api is None else {"api": api, **filters})]
+        return near[:MOST_NEAR]
 
     def end(self, unmet: Iterable[str] | None) -> None:
         """Their process ends. `unmet`: the sentences of `self.unmet()`; None: it could not be asked."""
@@ -247,3 +281,25 @@ class Faults:
     def forget(self) -> None:
         """No fault is set any more."""
         self._idle.clear()
+
+
+def _with_trigger(words: dict[str, object]) -> dict[str, object]:
+    """The words with their numbers as the trigger. Errors: ValueError."""
+    trigger = words.get("trigger")
+    if callable(trigger):
+        example = MAKERS.get(trigger, "once")  # type: ignore[call-overload]  # any function
+        raise ValueError(
+            f"trigger={getattr(trigger, '__name__', trigger)} is a function: call it, as trigger={example}"
+        )
+    if isinstance(trigger, int) and not isinstance(trigger, bool):
+        raise ValueError(
+            f"trigger={trigger}: a number of requests is times={trigger}, one request is on_call={trigger}"
+        )
+    numbers = {key: value for key, value in words.items() if key in NUMBERS}
+    if numbers:
+        if trigger is not None:
+            raise ValueError(f"give trigger={trigger!r} or {', '.join(numbers)}, not both")
+        if "seed" in numbers and "with_probability" not in numbers:
+            raise ValueError("seed= goes with with_probability=")
+        words = {key: value for key, value in words.items() if key not in NUMBERS} | {"trigger": numbers}
+    return words

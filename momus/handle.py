@@ -18,7 +18,9 @@ from collections.abc import Mapping
 
 from momus.kit.asks import WaitTimeoutError
 from momus.kit.group_verbs import GroupVerbs
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
+from momus.kit.words import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ _CLIENT_KEYS = {
     "java": ("bootstrap.servers", "security.protocol"),
     "spark": ("kafka.bootstrap.servers", "kafka.security.protocol"),
 }
+
+
+# What the package is called, for what its settings are called here.
+ALIASES = {"confluent-kafka": "confluent", "confluent_kafka": "confluent", "kafka_python": "kafka-python"}
 
 
 class ClusterHandle(GroupVerbs):
@@ -88,8 +94,9 @@ class ClusterHandle(GroupVerbs):
 
             if client in WORDS:
                 return registry_settings(client, self.registry_url, self.client_config("confluent", user))
-        if client not in _CLIENT_KEYS:
-            raise ValueError(f"unknown client {client!r}: one of {', '.join(_CLIENT_KEYS)}")
+        client = ALIASES.get(client, client)
+        if wrong := unknown("client_config knows no client", (client,), _CLIENT_KEYS):
+            raise ValueError(wrong)
         if self.security is None:
             if user is not None:
                 raise ValueError(f"user={user!r}: this cluster has no users; make it with security=")

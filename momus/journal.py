@@ -10,15 +10,17 @@ clients have chosen may hold *, ? and [...].
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.visible import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Unpack
 
     from momus.control import Control
+    from momus.kit.typed import JournalEntry, JournalFilters
 
 MOST = 10_000  # entries of one answer
 NEAR = 10  # misses that are shown
@@ -41,7 +43,7 @@ class _Wanted:
     __slots__ = ("before", "filters", "high", "low", "past")
 
     def __init__(
-        self, filters: dict[str, str | None], times: int | None, at_least: int | None, at_most: int | None
+        self, filters: Mapping[str, object], times: int | None, at_least: int | None, at_most: int | None
     ) -> None:
         """Errors: ValueError: limits that exclude each other, or what is no filter."""
         self.filters = _texts(filters)
@@ -79,7 +81,7 @@ class Journal:
             self.begin_anew(counted)
         self._ask("POST", {"bytes": mb << 20})
 
-    def entries(self, *, limit: int = MOST, **filters: str | None) -> list[dict[str, Any]]:
+    def entries(self, *, limit: int = MOST, **filters: Unpack[JournalFilters]) -> list[JournalEntry]:
         """The requests that fit, oldest first; the newest `limit`. Errors: ControlError, ValueError, as `verify`."""
         return self._read(limit, _texts(filters))["entries"]  # type: ignore[no-any-return]  # JSON
 
@@ -89,8 +91,8 @@ class Journal:
         times: int | None = None,
         at_least: int | None = None,
         at_most: int | None = None,
-        **filters: str | None,
-    ) -> list[dict[str, Any]]:
+        **filters: Unpack[JournalFilters],
+    ) -> list[JournalEntry]:
         """Check how often such a request came: exactly `times`, or within limits. Returns these, the newest 10,000.
 
         Without limits it is to have come once or more. With `times` or `at_most` it also fails where the journal cannot
@@ -106,7 +108,7 @@ class Journal:
         times: int | None = None,
         at_least: int | None = None,
         at_most: int | None = None,
-        **filters: str | None,
+        **filters: Unpack[JournalFilters],
     ) -> None:
         """Check at the end of the test, as `verify` does, over all restarts, resets and restores.
 
@@ -139,12 +141,12 @@ class Journal:
             wanted.before += 0 if counted is None else counted[index]["fitting"]
             wanted.past += [f"before the journal began again: {sentence}" for sentence in unknown]
 
-    def _check(self, wanted: _Wanted) -> list[dict[str, Any]]:
+    def _check(self, wanted: _Wanted) -> list[JournalEntry]:
         """The requests, if there are as many as wanted. Errors: JournalError."""
         filters, low, high = wanted.filters, wanted.low, wanted.high
         found = NOTHING if self.is_over else self._read(MOST, filters)
         count: int = wanted.before + found["fitting"]
-        entries: list[dict[str, Any]] = found["entries"]
+        entries: list[JournalEntry] = found["entries"]
         unknown = [*wanted.past, *_unknown(found, filters)]
         is_within = count >= low and (high is None or count <= high)
         if is_within and (high is None or not unknown):
@@ -156,7 +158,7 @@ class Journal:
         if is_within:
             text = [said, *earlier, *unknown]
         elif count < low:
-            text = [said, *earlier, *unknown, *([] if self.is_over else self._near_misses(filters))]
+            text = [said, *earlier, *unknown, *([] if self.is_over else self.near(filters))]
         else:
             text = [said, *earlier, *map(one_line, entries[-NEAR:])]
         raise JournalError("\n  ".join(text))
@@ -191,8 +193,8 @@ class Journal:
         found = self._read(MOST, {**filters, "since": "0"})
         return found["now"], sorted(found["entries"], key=lambda each: int(each["answered"]))
 
-    def _near_misses(self, filters: dict[str, str]) -> list[str]:
-        """Requests that fit all filters but one, the newest first of each."""
+    def near(self, filters: dict[str, str]) -> list[str]:
+        """A line for each request that fits all filters but one, the newest first of each."""
         near: list[str] = []
         for name in filters:
             if len(filters) > 1 or name != "api":
@@ -214,14 +216,14 @@ class Journal:
         self.control.ask(method, self._path, body)
 
 
-def _texts(filters: dict[str, str | None]) -> dict[str, str]:
+def _texts(filters: Mapping[str, object]) -> dict[str, str]:
     """The filters that are given. Errors: ValueError: one is no filter: it would fit something else, or nothing."""
     for name, value in filters.items():
         if name not in FILTERS:
             raise ValueError(f"no such filter: {name}; there are {', '.join(FILTERS)}")
         if value is not None and not isinstance(value, str):
             raise ValueError(f"{name}={value!r}: a filter is a text; names may hold *, ? and [...]")
-    return {name: value for name, value in filters.items() if value is not None}
+    return {name: str(value) for name, value in filters.items() if value is not None}
 
 
 def _unknown(found: dict[str, Any], filters: dict[str, str]) -> list[str]:
@@ -246,7 +248,7 @@ def shown(filters: dict[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in filters.items()) or "a request"
 
 
-def one_line(entry: dict[str, Any]) -> str:
+def one_line(entry: Mapping[str, Any]) -> str:
     """A request and its reply, as a line."""
     from datetime import UTC, datetime  # 1 ms
 
@@ -254,9 +256,9 @@ def one_line(entry: dict[str, Any]) -> str:
     latency = "no reply" if entry["latency_ms"] is None else f"{entry['latency_ms']:.2f} ms"
     words = [at, f"{entry['api']} v{entry['version']}", latency, entry["client_id"] or "-", entry["connection"]]
     words += [
-        f"{key}={_names(entry['request'], *fields)}"
+        f"{key}={names}"
         for key, fields in NAMED.items()
-        if _names(entry["request"], *fields)
+        if (names := _names(entry["request"], entry.get("topic_names", {}), *fields))
     ]
     words += entry["errors"]
     words += [f"({entry[key]})" for key in ("fault", "why") if key in entry]
@@ -271,18 +273,19 @@ NAMED = {
 }
 
 
-def _names(request: dict[str, Any] | None, *fields: str) -> str:
+def _names(request: dict[str, Any] | None, by_id: dict[str, str], *fields: str) -> str:
     found: list[str] = []
     for field in fields:
         value = (request or {}).get(field)
         for each in value if isinstance(value, list) else [value]:
-            name = each if isinstance(each, str) else _name_of(each)
+            name = each if isinstance(each, str) else _name_of(each, by_id)
             if name and name not in found:
                 found.append(name)
     return ",".join(found[:3]) + (",..." if len(found) > 3 else "")
 
 
-def _name_of(item: object) -> str:
+def _name_of(item: object, by_id: dict[str, str]) -> str:
     if not isinstance(item, dict):
         return ""
-    return str(item.get("name") or item.get("topic") or item.get("topic_id") or "")
+    topic_id = str(item.get("topic_id") or "")
+    return str(item.get("name") or item.get("topic") or by_id.get(topic_id, topic_id))

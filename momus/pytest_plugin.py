@@ -22,6 +22,8 @@ import sys
 
 import pytest
 
+from momus.kit.fixture_words import ARRANGED, wrong_word
+from momus.kit.hidden import hides
 from momus.kit.plugin_options import MARKER, OPTIONS, option
 
 TYPE_CHECKING = False
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from momus.kit.fixture_process import FixtureProcess
     from momus.kit.shared_process import SharedProcess
 
-ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
 WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
     "kafka_broker_class": pytest.Class,
@@ -80,15 +81,28 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A marker that no cluster of the test obeys fails it: it would pass without its faults, or with one broker."""
+    names = set(getattr(item, "fixturenames", ()))
     for marker in item.iter_markers("momus"):
         if marker.args:
             pytest.fail(f"{MARKER.partition(':')[0]} takes words, not {marker.args[0]!r}", pytrace=False)
-    names = set(getattr(item, "fixturenames", ()))
+        if wrong := wrong_word("the marker momus takes no word", marker.kwargs, _maker(names), ARRANGED):
+            pytest.fail(wrong, pytrace=False)
     words = None if names & OWN else _marked(item)
     for name, kind in WIDER.items() if words else ():
         node: Any = item.getparent(kind) or item.getparent(pytest.Module)
         if name in names and node is not None and _marked(node) != words:
             pytest.fail(f"{name} is shared with tests without this marker: use kafka_broker", pytrace=False)
+
+
+def _maker(names: set[str]) -> type:
+    """Whose words a marker has: the class that makes the cluster of these fixtures."""
+    if "kafka_process_broker" in names:
+        from momus import Broker
+
+        return Broker
+    from momus.cluster import Cluster
+
+    return Cluster
 
 
 @pytest.hookimpl(wrapper=True)
@@ -201,6 +215,9 @@ def make_kafka_broker(
     keeper.wrong = request.config.stash.setdefault(WRONG, [])
 
     def make(*, config: Mapping[str, object] | None = None, **words: Any) -> Cluster:
+        __tracebackhide__ = hides
+        if wrong := wrong_word("make_kafka_broker takes no word", words, Cluster):
+            raise ValueError(wrong)
         given: dict[str, Any] = {**usual, **words, "config": {**kafka_broker_config, **(config or {})}}
         try:
             made = Cluster(_momus_process.find(keeper), **given)
@@ -258,7 +275,9 @@ def _examined(cluster: Cluster, node: pytest.Item | None, keeper: Keeper, kept: 
         from momus.kit.kept_run import keep_run  # 5 ms
 
         path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
-        sys.stderr.write(f"this run is kept; play it again by: momus replay {path}\n")
+        from shlex import quote  # 2 ms
+
+        sys.stderr.write(f"this run is kept; play it again by: momus replay {quote(str(path))}\n")
     return wrong
 
 

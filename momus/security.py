@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from urllib.parse import quote
 
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False

@@ -22,6 +22,11 @@ def as_json(message: Message, version: int) -> dict[str, Any]:
     return found
 
 
+def shown_uuid(data: bytes) -> str:
+    """A uuid as Kafka writes it."""
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
 def _value(value: Any, wire: Any, version: int) -> Any:
     if isinstance(value, Message):
         return as_json(value, version)
@@ -33,7 +38,7 @@ def _value(value: Any, wire: Any, version: int) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value[:SHOWN_BYTES])
         if wire is Uuid:
-            return urlsafe_b64encode(data).decode().rstrip("=")
+            return shown_uuid(data)
         text = data.decode() if data.isascii() and data.decode().isprintable() else data.hex()
         return f"{text}... ({len(value)} bytes)" if len(value) > SHOWN_BYTES else text
     return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker.faults.fault import api_key, error_code
 from broker.faults.named import may_name, named_in
-from broker.journal.message_json import as_json
+from broker.journal.message_json import as_json, shown_uuid
 from broker.journal.ring import REGISTRY, REGISTRY_HEAD_BYTES, REPLY_HEAD_BYTES, STRANGERS
 from broker.wire.error_counts import errors_in
 from protocol.api import ApiKey, api_label, request_class, response_class
@@ -269,8 +269,8 @@ def error_names(response: Message | None) -> list[str]:
     return list(dict.fromkeys(map(error_label, errors_in(response))))
 
 
-def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
-    """An entry as JSON.
+def describe(entry: Entry, ring: Ring, name_of: Callable[[bytes], str] | None = None) -> dict[str, Any]:
+    """An entry as JSON; with `topic_names`, by id, where its request names topics by id and they are known.
 
     Units: `at_ms` Unix milliseconds by the cluster's clock; `latency_ms` milliseconds as measured.
     """
@@ -295,8 +295,15 @@ def describe(entry: Entry, ring: Ring) -> dict[str, Any]:
         **ring.notes(entry.peer, entry.correlation_id),
         "request": None if request is None else as_json(request, entry.api_version),
         "response": None if response is None else as_json(response, entry.api_version),
+        **(_topic_names(request, name_of) if name_of is not None else {}),
         **(_described_registry(entry) if entry.api_key == REGISTRY else {}),
     }
+
+
+def _topic_names(request: Any, name_of: Callable[[bytes], str]) -> dict[str, Any]:
+    ids = {getattr(topic, "topic_id", b"") for topic in getattr(request, "topics", None) or ()} - {b""}
+    names = {shown_uuid(topic_id): name for topic_id in ids if (name := name_of(topic_id))}
+    return {"topic_names": names} if names else {}
 
 
 def _of_registry(kept: bytes, head_bytes: int) -> Any:

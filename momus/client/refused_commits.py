@@ -6,11 +6,14 @@ May only be imported where momus.launch.use_packages() has run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from momus.control import Control
 from momus.journal import MOST, Journal
 from protocol.errors import error_label
+
+if TYPE_CHECKING:
+    from momus.kit.typed import JournalEntry
 
 APIS = ("OffsetCommit", "TxnOffsetCommit")
 
@@ -26,15 +29,15 @@ def refused_commits(control: Control, topic_name: Callable[[str], str]) -> Itera
     journal = Journal(control, control.prefix)
     for api in APIS:
         for entry in journal.entries(api=api, limit=MOST):
-            if entry["errors"] and entry["request"] is not None and entry["response"] is not None:
-                yield from _rows(entry, topic_name)
+            request, response = entry["request"], entry["response"]
+            if entry["errors"] and request is not None and response is not None:
+                yield from _rows(entry, request, response, topic_name)
 
 
-def _rows(entry: Row, topic_name: Callable[[str], str]) -> Iterator[Row]:
-    request = entry["request"]
+def _rows(entry: JournalEntry, request: Row, response: Row, topic_name: Callable[[str], str]) -> Iterator[Row]:
     codes = {
         (_name(topic, topic_name), each["partition_index"]): each["error_code"]
-        for topic in _items(entry["response"]["topics"])
+        for topic in _items(response["topics"])
         for each in _items(topic["partitions"])
     }
     for topic in _items(request["topics"]):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from momus.kit.asks import Asks, WaitTimeoutError
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
 
 TYPE_CHECKING = False

@@ -25,6 +25,8 @@ from functools import partial
 from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
 from momus.kit.child import DEATH_LIMIT_S, death_sentence, first_line, remove_tree, start_child
+from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+from momus.kit.words import check_users
 from momus.launch import dependency_paths
 
 TYPE_CHECKING = False
@@ -91,6 +93,7 @@ class Broker(Forkable):
             raise ValueError(
                 f"brokers={brokers!r}: a cluster has {MOST_BROKERS[0]} to {MOST_BROKERS[-1]} virtual brokers"
             )
+        check_users(users)
         self.brokers = brokers
         self.flush = flush
         self.config = settings(config)

@@ -108,7 +108,7 @@ async def _look(
                 found.append(entry)
     shown = []
     for entry in reversed(found):
-        shown.append(describe(entry, ring))
+        shown.append(describe(entry, ring, name_of))
         await asyncio.sleep(0)
     return {**state, "fitting": fitting, "undecided": undecided, "entries": shown}
 

@@ -1,0 +1,29 @@
+"""Words that a call does not know: one sentence, with the words that there are and the one that may be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+
+def unknown(what: str, given: Iterable[str], known: Collection[str]) -> str:
+    """The sentence for the first word that is not known; "" if all are.
+
+    what   such as "make_kafka_broker takes no word".
+    """
+    for word in given:
+        if word not in known:
+            from difflib import get_close_matches  # 5 ms: of a mistake alone
+
+            near = get_close_matches(str(word), known, 1)
+            return f"{what} {word!r}{f', did you mean {near[0]!r}?' if near else ''}; there are {', '.join(known)}"
+    return ""
+
+
+def check_users(users: object) -> None:
+    """Errors: ValueError: names without passwords."""
+    if users is not None and not isinstance(users, Mapping):
+        raise ValueError(f'users={users!r}: names with their passwords, as users={{"alice": "secret"}}')
