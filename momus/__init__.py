@@ -13,22 +13,60 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from momus.control import BrokerDiedError
+    from momus.cluster import Cluster, ClusterError, Snapshot
+    from momus.control import BrokerDiedError, ControlError
+    from momus.difference import Difference, diff
+    from momus.faults import Fault, FaultTimeoutError
+    from momus.journal import JournalError
+    from momus.kit.asks import WaitTimeoutError
     from momus.kit.process import Broker, BrokerError
+    from momus.kit.typed import JournalEntry
+    from momus.record import Record
 
-__all__ = ["Broker", "BrokerDiedError", "BrokerError", "__version__"]
+__all__ = [
+    "Broker",
+    "BrokerDiedError",
+    "BrokerError",
+    "Cluster",
+    "ClusterError",
+    "ControlError",
+    "Difference",
+    "Fault",
+    "FaultTimeoutError",
+    "JournalEntry",
+    "JournalError",
+    "Record",
+    "Snapshot",
+    "WaitTimeoutError",
+    "__version__",
+    "diff",
+]
 
 __version__ = "0.1.0"
 
+# Late, because the command line imports this package too and needs no subprocess to serve.
+_PLACES = {
+    "Broker": "kit.process",
+    "BrokerDiedError": "control",
+    "BrokerError": "kit.process",
+    "Cluster": "cluster",
+    "ClusterError": "cluster",
+    "ControlError": "control",
+    "Difference": "difference",
+    "Fault": "faults",
+    "FaultTimeoutError": "faults",
+    "JournalEntry": "kit.typed",
+    "JournalError": "journal",
+    "Record": "record",
+    "Snapshot": "cluster",
+    "WaitTimeoutError": "kit.asks",
+    "diff": "difference",
+}
+
 
 def __getattr__(name: str) -> object:
-    # Late, because the command line imports this package too and needs no subprocess to serve.
-    if name in ("Broker", "BrokerError"):
-        from momus.kit import process
+    if name not in _PLACES:
+        raise AttributeError(f"module 'momus' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(process, name)
-    if name == "BrokerDiedError":
-        from momus.control import BrokerDiedError
-
-        return BrokerDiedError
-    raise AttributeError(f"module 'momus' has no attribute {name!r}")
+    return getattr(import_module(f"momus.{_PLACES[name]}"), name)

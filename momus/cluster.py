@@ -6,6 +6,8 @@ from contextlib import suppress
 
 from momus.handle import ClusterHandle, settings
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+from momus.kit.quoting import quoted
+from momus.kit.returned import Returned
 from momus.kit.words import check_users
 
 TYPE_CHECKING = False
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, NoReturn, Self
 
+    from momus.aio import AsyncCluster
     from momus.control import Control
 
 
@@ -70,10 +73,64 @@ class Keeper:
         self.wrong += [f"cluster {cluster.name}: {sentence}" for sentence in sentences]
 
 
+class Snapshot(str, Returned):
+    """The name of a snapshot, as a text, and the cluster that it is of.
+
+        before = broker.snapshot()
+        ...                                # the program under test does something
+        print(momus.diff(before, broker))  # what has changed
+        before.restore()
+
+    It is gone with its cluster.
+    """
+
+    _of: Forkable
+
+    def __new__(cls, name: str, of: Forkable) -> Self:
+        made = super().__new__(cls, name)
+        made._of = of
+        return made
+
+    def restore(self) -> None:
+        """Go back to it, as `broker.restore(snapshot)`."""
+        self._of.restore(self)
+
+    def fork(self, *, name: str | None = None, listen: str | None = None) -> Cluster:
+        """Another cluster that goes on from it, as `broker.fork(snapshot)`."""
+        return self._of.fork(self, name=name, listen=listen)
+
+    def remove(self) -> None:
+        """Give it up; what was made from it stays."""
+        self._of.remove_snapshot(self)
+
+
 class Forkable(ClusterHandle):
-    """A cluster of which others can be made."""
+    """A cluster that can be kept as it is, and of which others can be made."""
 
     keeper: Keeper | None = None
+
+    def snapshot(self, name: str | None = None) -> Snapshot:
+        """Keep the cluster as it is: what a restart would find, and how the clock is moved. Returns the name.
+
+        Errors: ControlError: there is one of this name already.
+        """
+        made = self._ask("POST", "/snapshots", {} if name is None else {"name": name})
+        return Snapshot(made["name"], self)
+
+    def restore(self, snapshot: str) -> None:
+        """Go back to a snapshot, on the same ports; connections are cut, faults and the journal begin again.
+
+        Errors: ControlError: there is none of this name.
+        """
+        self._begin_anew("/restore", snapshot=snapshot)
+
+    def snapshots(self) -> list[Snapshot]:
+        """The names of its snapshots, oldest first."""
+        return [Snapshot(each["name"], self) for each in self._ask("GET", "/snapshots")]
+
+    def remove_snapshot(self, snapshot: str) -> None:
+        """Give a snapshot up; what was made from it stays. Errors: ControlError: there is none of this name."""
+        self._ask("DELETE", f"/snapshots/{quoted(snapshot)}")
 
     def fork(self, snapshot: str | None = None, *, name: str | None = None, listen: str | None = None) -> Cluster:
         """Another cluster that goes on from this one, or from a snapshot of it; neither sees the other.
@@ -164,6 +221,13 @@ class Cluster(Forkable):
     def bootstrap_servers(self) -> str:
         """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
         return self._bootstrap_servers
+
+    @property
+    def aio(self) -> AsyncCluster:
+        """The same calls to await: `await broker.aio.clock.advance(days=8)`. They run in a thread."""
+        from momus.aio import AsyncCluster  # 25 ms
+
+        return AsyncCluster(self)
 
     def close(self) -> None:
         """Remove the cluster and its data; its clients are disconnected."""

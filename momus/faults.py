@@ -14,8 +14,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from momus.kit.asks import loop_note
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
+from momus.kit.returned import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ MAKERS = {on_call: "on_call(3)", times: "times(2)", with_probability: "with_prob
 NUMBERS = ("on_call", "times", "with_probability", "seed")  # of a trigger, where no `trigger` is given
 
 
-class Fault:
+class Fault(Returned):
     """A fault that is set."""
 
     def __init__(self, control: Control, prefix: str, name: str, idle: set[str] | None = None) -> None:
@@ -121,6 +123,7 @@ class Fault:
         raise FaultTimeoutError(
             f"{self.name} ({state['fault']}) was to have {what}={n} within {timeout:g} s, but has"
             f" calls={state['calls']}, hits={state['hits']}, held={state['held']}"
+            f"{loop_note('a fault made by broker.aio.faults')}"
         )
 
     def _ask(self, method: str, suffix: str, body: object = None) -> dict[str, Any]:

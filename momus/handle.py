@@ -16,7 +16,7 @@ import base64
 import time
 from collections.abc import Mapping
 
-from momus.kit.asks import WaitTimeoutError
+from momus.kit.asks import WaitTimeoutError, loop_note
 from momus.kit.group_verbs import GroupVerbs
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from momus.aio import AsyncHandle
     from momus.control import Clock, Control
     from momus.faults import Faults
     from momus.journal import Journal
@@ -130,11 +131,11 @@ class ClusterHandle(GroupVerbs):
         return Certificates(self.control, self.control.prefix)
 
     @property
-    def aio(self) -> Any:
+    def aio(self) -> AsyncHandle:
         """The same calls to await: `await broker.aio.clock.advance(days=8)`. They run in a thread."""
-        from momus.aio import Twin  # 25 ms
+        from momus.aio import AsyncHandle  # 25 ms
 
-        return Twin(self)
+        return AsyncHandle(self)
 
     # ---- what is steered ----
 
@@ -180,31 +181,6 @@ class ClusterHandle(GroupVerbs):
     def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
         self._begin_anew("/reset")
-
-    # ---- snapshots ----
-
-    def snapshot(self, name: str | None = None) -> str:
-        """Keep the cluster as it is: what a restart would find, and how the clock is moved. Returns the name.
-
-        Errors: ControlError: there is one of this name already.
-        """
-        made = self._ask("POST", "/snapshots", {} if name is None else {"name": name})
-        return str(made["name"])
-
-    def restore(self, snapshot: str) -> None:
-        """Go back to a snapshot, on the same ports; connections are cut, faults and the journal begin again.
-
-        Errors: ControlError: there is none of this name.
-        """
-        self._begin_anew("/restore", snapshot=snapshot)
-
-    def snapshots(self) -> list[str]:
-        """The names of its snapshots, oldest first."""
-        return [each["name"] for each in self._ask("GET", "/snapshots")]
-
-    def remove_snapshot(self, snapshot: str) -> None:
-        """Give a snapshot up; what was made from it stays. Errors: ControlError: there is none of this name."""
-        self._ask("DELETE", f"/snapshots/{quoted(snapshot)}")
 
     # ---- recordings ----
 
@@ -278,9 +254,11 @@ class ClusterHandle(GroupVerbs):
             if not answer["reached"]:
                 if not answer["offsets"]:
                     missing = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
-                    raise WaitTimeoutError(f"there is no {missing} after {timeout:g} s")
+                    note = loop_note("broker.aio.consume(...)")
+                    raise WaitTimeoutError(f"there is no {missing} after {timeout:g} s{note}")
                 what = "records" if key is None else f"records with key {key!r}"
-                raise WaitTimeoutError(f"{topic} has {len(rows)} {what} after {timeout:g} s, not {n}")
+                note = loop_note("broker.aio.consume(...)")
+                raise WaitTimeoutError(f"{topic} has {len(rows)} {what} after {timeout:g} s, not {n}{note}")
             is_more, body["offsets"], body["source"] = answer["more"], answer["offsets"], answer["source"]
         from momus.record import record_of  # 4 ms, of typing
 

@@ -22,9 +22,9 @@ import sys
 
 import pytest
 
-from momus.kit.fixture_words import ARRANGED, wrong_word
 from momus.kit.hidden import hides
 from momus.kit.plugin_options import MARKER, OPTIONS, option
+from momus.kit.words import ARRANGED, wrong_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ async def test_each_order_has_its_invoice(broker, service):
 async def test_connection_that_breaks_at_any_step_costs_no_invoice_and_adds_none(broker, service, api, when):
     fault = await broker.aio.faults.disconnect_on(api, when=when, trigger="once", client_id="orders-1")
     await service.work(COUNT)
-    assert fault.hits == 1
+    assert await fault.hits == 1
     assert await invoices(broker) == EXPECTED
 
 
@@ -48,12 +48,12 @@ async def test_worker_that_dies_between_offsets_and_commit_leaves_no_trace(broke
     """Stopped exactly there: the offsets are sent, the transaction is not ended."""
     held = await broker.aio.faults.hold("EndTxn", when="before", trigger="once")
     working = asyncio.create_task(service.work(COUNT))
-    await asyncio.to_thread(held.wait_until_held)
+    await held.wait_until_held()
     assert await broker.aio.consume("invoices", isolation="committed") == []
     assert await broker.aio.committed("orders") == {}
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    held.remove()
+    await held.remove()
 
 
 async def test_zombie_is_fenced_and_told_why(broker, service):
@@ -76,11 +76,11 @@ async def test_zombie_is_fenced_and_told_why(broker, service):
 async def test_transaction_of_a_worker_that_fell_silent_is_aborted_after_a_minute(broker, service):
     held = await broker.aio.faults.hold("EndTxn", when="before", trigger="once")
     working = asyncio.create_task(service.work(COUNT))
-    await asyncio.to_thread(held.wait_until_held)
+    await held.wait_until_held()
     await broker.aio.produce("invoices", "by hand 1")
     assert await invoices(broker, 0) == []  # after the open transaction
     await broker.aio.clock.advance(seconds=61)
     assert await invoices(broker, 1) == ["by hand 1"]
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    held.remove()
+    await held.remove()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+from momus.kit.returned import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,18 @@ class WaitTimeoutError(AssertionError):
     """What was waited for did not come in time."""
 
 
-class Asks:
+def loop_note(call: str) -> str:
+    """What to do about a call that has kept the event loop from running; "" where none ran in this thread.
+
+    call   such as "wait_for_lag"; of a fault "faults.hold(...)".
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return ""
+    return f"; it stopped the event loop in which it was called, so that no task of the test went on: await {call}"
+
+
+class Asks(Returned):
     """What has a control endpoint."""
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from momus.kit.asks import Asks, WaitTimeoutError
+from momus.kit.asks import Asks, WaitTimeoutError, loop_note
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
 
@@ -38,6 +38,7 @@ class GroupVerbs(Asks):
             raise WaitTimeoutError(
                 f"group {group} is {answer['state'].lower()} with {len(answer['members'])} members"
                 f" after {timeout:g} s, not {wanted}{': ' + answer['why'] if 'why' in answer else ''}"
+                f"{loop_note('broker.aio.wait_for_group(...)')}"
             )
         found: list[str] = answer["members"]
         return found
@@ -59,7 +60,8 @@ class GroupVerbs(Asks):
                 for (topic, index), row in found.items()
                 if row["offset"] < row["wanted"]
             ]
-            raise WaitTimeoutError(f"group {group} after {timeout:g} s: {'; '.join(missing)}")
+            note = loop_note("broker.aio.wait_for_committed(...)")
+            raise WaitTimeoutError(f"group {group} after {timeout:g} s: {'; '.join(missing)}{note}")
         return {place: row["offset"] for place, row in found.items()}
 
     def wait_for_lag(self, group: str, lag: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> int:
@@ -78,7 +80,8 @@ class GroupVerbs(Asks):
                 f"{row['topic']}-{row['partition']}: {row['lag']}" for row in answer["offsets"] if row["lag"]
             )
             found = f"has a lag of {answer['lag']} ({of})" if answer["offsets"] else "has no partitions"
-            raise WaitTimeoutError(f"group {group} {found} after {timeout:g} s, not {lag}")
+            note = loop_note("broker.aio.wait_for_lag(...)")
+            raise WaitTimeoutError(f"group {group} {found} after {timeout:g} s, not {lag}{note}")
         return int(answer["lag"])
 
     def delete_group(self, group: str) -> None:

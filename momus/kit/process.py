@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from momus.aio import AsyncBroker
     from momus.control import Control
 
 START_LIMIT_S = 30.0
@@ -277,6 +278,13 @@ class Broker(Forkable):
         if self._temporary is None:
             raise BrokerError("the broker has not been started")
         return os.path.join(self._temporary, "broker.log")
+
+    @property
+    def aio(self) -> AsyncBroker:
+        """The same calls to await: `await broker.aio.clock.advance(days=8)`. They run in a thread."""
+        from momus.aio import AsyncBroker  # 25 ms
+
+        return AsyncBroker(self)
 
     def create_cluster(self, **words: Any) -> Cluster:
         """Another cluster in this process. Words: brokers, config, flush ("memory"), listen, seed, at, name."""

@@ -7,6 +7,10 @@ from collections.abc import Mapping
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from typing import Any
+
+ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
+OURS = ("log",)  # given by the fixtures alone
 
 
 def unknown(what: str, given: Iterable[str], known: Collection[str]) -> str:
@@ -27,3 +31,14 @@ def check_users(users: object) -> None:
     """Errors: ValueError: names without passwords."""
     if users is not None and not isinstance(users, Mapping):
         raise ValueError(f'users={users!r}: names with their passwords, as users={{"alice": "secret"}}')
+
+
+def wrong_word(what: str, given: Iterable[str], made: Any, more: Iterable[str] = ()) -> str:
+    """The sentence for a word that is not known; "" if all are.
+
+    what   such as "make_kafka_broker takes no word".
+    made   the class, Cluster or Broker, whose words are known.
+    more   further ones.
+    """
+    defaults: dict[str, object] = made.__init__.__kwdefaults__
+    return unknown(what, given, sorted({*defaults, *more} - {*OURS}))

@@ -428,7 +428,23 @@ async def test_twins_are_awaited_and_leave_the_loop_free(process):
     assert [r.value for r in await waits] == [b"x"]
     assert twin.name == cluster.name
     fault = await twin.faults.inject_error("Heartbeat", "NOT_COORDINATOR")
-    assert await twin.faults.list() == [fault.state()]
+    assert await twin.faults.list() == [await fault.state()]
+    assert (fault.name, await fault.hits) == ("fault-1", 0)
+    waits = asyncio.create_task(fault.wait_until_hit(timeout=60))
+    await asyncio.sleep(0)
+    assert not waits.done()
+    await fault.remove()
+    with pytest.raises(ControlError, match="fault-1"):
+        await waits
+    before = await twin.snapshot("before")
+    assert (str(before), await twin.snapshots() != []) == ("before", True)
+    async with await before.fork() as fork:
+        assert [each.value for each in await fork.consume("t")] == [b"x"]
+        await fork.produce("t", "y")
+    assert len(await twin.consume("t")) == 1
+    await twin.restore(before)
+    await before.remove()
+    assert await twin.snapshots() == []
     await twin.close()
     with pytest.raises(ControlError, match="no such cluster"):
         cluster.produce("t", "x")

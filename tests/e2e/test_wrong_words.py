@@ -147,3 +147,20 @@ def test_wrong_words_of_fixtures_are_named_with_those_that_exist(pytester: pytes
     # the frames of the kit are left out: the last line of code is the test's own
     assert "momus/kit/" not in text
     assert "momus/handle.py" not in text
+
+
+async def test_call_that_stopped_the_loop_says_so_and_names_its_twin(broker: Broker) -> None:
+    fault = broker.faults.hold("Heartbeat")
+    for call, twin in (
+        (lambda: broker.wait_for_group("none", timeout=0), "broker.aio.wait_for_group"),
+        (lambda: broker.wait_for_lag("none", timeout=0), "broker.aio.wait_for_lag"),
+        (lambda: broker.wait_for_committed("none", {("t", 0): 1}, timeout=0), "broker.aio.wait_for_committed"),
+        (lambda: broker.consume("absent", 1, timeout=0), "broker.aio.consume"),
+        (lambda: fault.wait_until_held(timeout=0), "broker.aio.faults"),
+    ):
+        with pytest.raises(AssertionError, match=f"it stopped the event loop in which it was called.*: await .*{twin}"):
+            call()
+    with pytest.raises(AssertionError) as told:
+        await broker.aio.wait_for_group("none", timeout=0)
+    assert "event loop" not in str(told.value)
+    fault.remove()

@@ -151,7 +151,7 @@ async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list
     for (topic, index), offset in sorted(places.items()):
         leader = (await leaders_of(client, topic)).get(index)
         if leader is None:
-            continue  # the topic is gone, and nobody reads it
+            continue  # the topic is gone, and no client reads it
         end = await offset_at(client, topic, index, leader, LATEST)
         first = max(offset, await offset_at(client, topic, index, leader, EARLIEST))
         rows.append({"topic": topic, "partition": index, "committed": offset, "end": end, "lag": max(0, end - first)})
