@@ -162,6 +162,16 @@ class Fault:
         return {**given, "calls": self.calls, "hits": self.hits, "held": self.held}
 
 
+def first_acting(matching: Iterable[Fault]) -> Fault | None:
+    """The fault that acts where these match: the first whose trigger fires. All of them count the call."""
+    acting = [fault for fault in matching if fault.acts()]
+    if not acting:
+        return None
+    acting[0].trigger.fired()
+    acting[0].hit()
+    return acting[0]
+
+
 def address_of(connection: Any) -> str:
     """HOST:PORT of the client."""
     peer = connection.transport.get_extra_info("peername")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.faults.fault import first_acting
 from broker.faults.kinds import LetterKind
 from broker.faults.named import Named
 
@@ -20,10 +21,8 @@ def letter_fault(faults: Iterable[Fault], group_id: str, queue: str, partition: 
     named.groups.add(group_id)
     named.topics.add(queue)
     named.partitions.add((queue, partition))
-    chosen = None
-    for fault in faults:
-        if isinstance(fault.kind, LetterKind) and fault.matches_body(named) and fault.acts() and chosen is None:
-            fault.trigger.fired()
-            fault.hit()
-            chosen = fault.kind.error(fault.values)
-    return chosen
+    fault = first_acting(each for each in faults if isinstance(each.kind, LetterKind) and each.matches_body(named))
+    if fault is None:
+        return None
+    assert isinstance(fault.kind, LetterKind)
+    return fault.kind.error(fault.values)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.disk import DiskFaults
 from broker.faults.errors import FaultError
-from broker.faults.fault import Fault, address_of, parse
+from broker.faults.fault import Fault, address_of, first_acting, parse
 from broker.faults.gate import Gate
 from broker.faults.kinds import RequestKind
 from broker.faults.lanes import Lane
@@ -155,12 +155,7 @@ class FaultTable:
 
     def of_registry(self, route: str, subject: str | None, principal: str) -> Fault | None:
         """The fault that acts on a request of the schema registry. All that match it count it."""
-        found = [each for each in self._faults.values() if each.matches_registry(route, subject, principal)]
-        chosen = next((each for each in [each for each in found if each.acts()]), None)
-        if chosen is not None:
-            chosen.trigger.fired()
-            chosen.hit()
-        return chosen
+        return first_acting(each for each in self._faults.values() if each.matches_registry(route, subject, principal))
 
     # -- requests
 

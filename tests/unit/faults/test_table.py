@@ -475,3 +475,15 @@ def test_error_that_a_request_cannot_carry_is_still_a_reply(bench):
             request.acks = 1
         bench.client.send(request, route.max_version)
         assert len(bench.answers()) == 1, request
+
+
+def test_first_fault_that_fires_acts_on_a_request_of_the_registry_and_all_that_match_count_it(bench):
+    words = {"do": "error", "route": "ListSubjects"}
+    late, every, other = (
+        bench.set("registry", trigger={"on_call": 2}, **words),
+        bench.set("registry", **words),
+        bench.set("registry", do="error", route="GetMode"),
+    )
+    found = [bench.faults.of_registry("ListSubjects", None, "User:a") for _ in range(3)]
+    assert found == [every, late, every]
+    assert [(each.calls, each.hits) for each in (late, every, other)] == [(3, 1), (3, 2), (0, 0)]
