@@ -1,5 +1,6 @@
-"""Answers what is only read: subjects, versions, schemas by id and by guid. Errors: RegistryError, in all of them.
+"""The requests that write nothing: they ask for subjects, versions, and schemas by id or guid.
 
+Errors: RegistryError, in all of them.
 Source: Confluent's SubjectsResource, SubjectVersionsResource and SchemasResource.
 """
 

@@ -6,7 +6,6 @@ order that Java gives to attributes, and namespaces that repeat.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from avro.errors import AvroException
@@ -15,6 +14,7 @@ from avro.schema import make_avsc_object
 
 from broker.registry.formats.avro_rules import differences
 from broker.registry.formats.avro_text import canonical, normalized
+from broker.registry.formats.json_tree import in_reference, tree_of
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def parse(source: Source, protoc: Protoc) -> Parsed:
     """A schema that is stored already may have names that Avro's standard does not allow. Errors: SchemaFaultError."""
     names = Names(validate_names=source.version == 0)
     for name, text in source.references:
-        _made(_tree(text, name), names, name)
+        _made(tree_of(text, name), names, name)
     known = frozenset(names.names)
-    tree = _tree(source.schema, "")
+    tree = tree_of(source.schema, "")
     return Parsed(tree, _made(tree, names, ""), known)
 
 
@@ -55,14 +55,6 @@ def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
     return differences(reader.schema, writer.schema)
 
 
-def _tree(text: str, name: str) -> Any:
-    """Errors: SchemaFaultError, with line and column."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise SchemaFaultError(f"{_of(name)}it is no JSON: {error}") from None
-
-
 def _made(tree: Any, names: Names, name: str) -> Any:
     """Errors: SchemaFaultError."""
     names.default_namespace = None
@@ -71,10 +63,6 @@ def _made(tree: Any, names: Names, name: str) -> Any:
     try:
         return make_avsc_object(tree, names, names.validate_names, names.validate_names)
     except AvroException as error:
-        raise SchemaFaultError(f"{_of(name)}{error}"[:ERROR_LETTERS]) from None
+        raise SchemaFaultError(f"{in_reference(name)}{error}"[:ERROR_LETTERS]) from None
     except (TypeError, KeyError, AttributeError) as error:  # `avro` expects some types of JSON without looking
-        raise SchemaFaultError(f"{_of(name)}it is no Avro schema ({error})"[:ERROR_LETTERS]) from None
-
-
-def _of(name: str) -> str:
-    return f"the reference {name}: " if name else ""
+        raise SchemaFaultError(f"{in_reference(name)}it is no Avro schema ({error})"[:ERROR_LETTERS]) from None

@@ -12,6 +12,7 @@ from jsonschema_specifications import REGISTRY
 
 from broker.registry.formats.json_model import model
 from broker.registry.formats.json_rules import differences
+from broker.registry.formats.json_tree import tree_of
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class Parsed(NamedTuple):
 
 def parse(source: Source, protoc: Protoc) -> Parsed:
     """Errors: SchemaFaultError."""
-    references = [(name, _tree(text, name)) for name, text in source.references]
-    tree = _tree(source.schema, "")
+    references = [(name, tree_of(text, name)) for name, text in source.references]
+    tree = tree_of(source.schema, "")
     if not isinstance(tree, dict | bool):
         raise SchemaFaultError(f"{str(tree)[:SHOWN]!r} is no schema: it is neither an object nor true or false")
     validator = validator_for(tree, default=Draft7Validator)
@@ -54,11 +55,3 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
 def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
     """Why the first does not accept all that the second does."""
     return differences(reader.node, writer.node)
-
-
-def _tree(text: str, name: str) -> Any:
-    """Errors: SchemaFaultError, with line and column."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise SchemaFaultError(f"{f'the reference {name}: ' if name else ''}it is no JSON: {error}") from None

@@ -5,23 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from registry_client import RegistryClient
 
-from momus import Broker
 from momus.control import ControlError
 from momus.faults import once
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with Broker(registry=True) as broker:
-        yield broker
-
-
-@pytest.fixture
-def registry(broker):
-    broker.reset()
-    return RegistryClient(broker.registry_url)
 
 
 def test_error_is_answered_once_for_its_route_and_subject_and_has_no_effect(broker, registry):

@@ -8,21 +8,6 @@ import threading
 import pytest
 from registry_client import RegistryClient
 
-from momus import Broker
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with Broker(registry=True) as broker:
-        yield broker
-
-
-@pytest.fixture
-def registry(broker):
-    broker.reset()
-    return RegistryClient(broker.registry_url)
-
-
 DEEP = 20_000
 HOSTILE = {
     "an Avro schema nested without end": ("AVRO", '{"type":"array","items":' * DEEP + '"int"' + "}" * DEEP),

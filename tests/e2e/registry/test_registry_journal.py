@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-from registry_client import RegistryClient
-
-from momus import Broker
 from momus.faults import once
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 OTHER = {**ORDER, "fields": [{"name": "price", "type": "double"}]}
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with Broker(registry=True, journal_mb=1) as broker:
-        yield broker
-
-
-@pytest.fixture
-def registry(broker):
-    broker.reset()
-    return RegistryClient(broker.registry_url)
 
 
 def entries(broker):
