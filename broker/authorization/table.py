@@ -116,7 +116,7 @@ class Guard:
     """Asks before handlers. What was allowed may be kept for its repeats, until the metadata changes, ACLs too."""
 
     def __init__(self, authorizer: Authorizer, metadata: Callable[[], ClusterMetadata]) -> None:
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self._metadata = metadata
 
     def check(self, ctx: Context, request: Any) -> Merge | None:
@@ -124,7 +124,7 @@ class Guard:
 
         Errors: KafkaError: all of it is refused. Answered: this is the response.
         """
-        ctx.access = access = Access(self._authorizer, ctx)
+        ctx.access = access = Access(self.authorizer, ctx)
         rule = RULES.get(ctx.api_key)
         if rule is None:
             why = f"{api_label(ctx.api_key)} has no rule of authorization: it is refused to everybody"

@@ -162,12 +162,14 @@ class Process:
 
     async def open_registry(self, cluster: ClusterServer, host: str, port: int) -> str:
         """Serve a cluster's schema registry, if it is not served yet. Returns its URL. Errors: OSError."""
-        from broker.shell.registry.open import make_examiner, open_registry  # 15 ms: most clusters have no registry
+        # 15 ms: most clusters have no registry
+        from broker.shell.registry.examiner import Examiner
+        from broker.shell.registry.open import open_registry
 
         async with cluster.change():
             if cluster.registry is None:
                 if self._examiner is None:
-                    self._examiner = make_examiner()
+                    self._examiner = Examiner()
                 cluster.registry = await open_registry(cluster, self._examiner, host, port)
                 cluster.config.tell_registry(cluster.registry.url)
             return cluster.registry.url

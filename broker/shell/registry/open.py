@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-def make_examiner() -> Examiner:
-    """What examines the schemas of all registries of a process."""
-    return Examiner()
-
-
 async def _warm(registry: Registry, examiner: Examiner) -> None:
     """Do before the first request what it would wait for: read the topic, begin the process that examines schemas."""
     with contextlib.suppress(StoreError, OSError):  # the request that needs it says why it has failed

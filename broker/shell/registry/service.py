@@ -65,7 +65,7 @@ class Registry:
         """The answer. Errors: RegistryError."""
         try:
             if not call.route.writes:
-                return (await self._decide(call)).answer
+                return (await self._decide(await self._store.read(), call)).answer
             async with self._writing:
                 return await self._write(call)
         except StoreError as error:
@@ -74,9 +74,9 @@ class Registry:
     async def _write(self, call: Call) -> Any:
         """Decide and append; once more if the topic has moved meanwhile. Errors: RegistryError, StoreError."""
         for _ in range(MOST_TRIES):
-            await self._store.read()
+            state = await self._store.read()
             position = self._store.position
-            decision = await self._decide(call)
+            decision = await self._decide(state, call)
             await self._store.read()
             if self._store.position == position:
                 if decision.records:
@@ -84,9 +84,9 @@ class Registry:
                 return decision.answer
         raise StoreError("another program writes to the topic all the time")
 
-    async def _decide(self, call: Call) -> Decision:
+    async def _decide(self, state: RegistryState, call: Call) -> Decision:
         serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
-        made = serve(await self._store.read(), call.ask)
+        made = serve(state, call.ask)
         return await self._driven(made) if isinstance(made, Generator) else made
 
     async def _driven(self, steps: Steps) -> Decision:
