@@ -102,7 +102,7 @@ UNSERVED: Final = {
 def find(method: str, words: list[str]) -> tuple[Route, dict[str, str]]:
     """The route of a request, and the words in braces of its path. Errors: RegistryError."""
     is_there = False
-    for route, pattern in _PATTERNS:
+    for route, pattern in _PATTERNS.get((len(words), words[0] if words else ""), ()):
         named = _matched(pattern, words)
         if named is not None:
             if route.method == method:
@@ -117,8 +117,7 @@ def find(method: str, words: list[str]) -> tuple[Route, dict[str, str]]:
 
 
 def _matched(pattern: list[str], words: list[str]) -> dict[str, str] | None:
-    if len(pattern) != len(words):
-        return None
+    """The words in braces; both have the same number of words, and the same first one. None: they differ."""
     named = {}
     for mine, word in zip(pattern, words, strict=True):
         if mine[:1] == "{":
@@ -133,4 +132,13 @@ def words_of(path: str) -> list[str]:
     return [word for word in path.split("/") if word]
 
 
-_PATTERNS: Final = [(route, words_of(route.path)) for route in ROUTES]
+def _patterns() -> dict[tuple[int, str], list[tuple[Route, list[str]]]]:
+    """The words of each path, by their number and the first of them."""
+    found: dict[tuple[int, str], list[tuple[Route, list[str]]]] = {}
+    for route in ROUTES:
+        words = words_of(route.path)
+        found.setdefault((len(words), words[0] if words else ""), []).append((route, words))
+    return found
+
+
+_PATTERNS: Final = _patterns()

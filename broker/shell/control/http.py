@@ -11,7 +11,8 @@ name of its own. With a token, `Authorization: Bearer TOKEN` is required instead
 page can be had without it. It uses no framework: for a few routes that would take more of a start than all other
 imports.
 
-A server with other manners (the schema registry's) overrides `check`, `answer` and `explain`.
+A server with other manners (the schema registry's) overrides `check`, `answer` and `explain`; `shortcut` answers a
+request whose bytes it knows at once, without the connection's task.
 
 A Stream has a connection of its own, which ends with it. Its next piece is made when the client has taken the one
 before, so a client that does not read costs one piece of memory, and STUCK_LIMIT_S.
@@ -27,6 +28,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addresses import host_port
+from broker.shell.control.http_door import Door
+from broker.shell.control.http_requests import Head, parse_body, read_body, read_head
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
@@ -36,8 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.control")
 
-HEAD_BYTES: Final = 8192
-BODY_BYTES: Final = 4 << 20  # of records that a test produces
 MOST_CONNECTIONS: Final = 64
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
 IDLE_LIMIT_S: Final = 600.0  # between two requests
@@ -70,25 +71,6 @@ REASONS: Final = {
 Respond = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 
 
-class Head:
-    """A request without its body."""
-
-    __slots__ = ("abort", "fields", "method", "peer", "target", "version")
-
-    def __init__(self, method: str, target: str, version: str, fields: dict[str, str]) -> None:
-        self.peer: Callable[[str], Any] = lambda name: None  # what its connection tells of the client
-        self.abort: Callable[[], None] = lambda: None  # closes its connection at once
-        self.method = method
-        self.target = target
-        self.version = version
-        self.fields = fields
-
-    @property
-    def keeps_alive(self) -> bool:
-        wish = self.fields.get("connection", "").lower()
-        return "keep-alive" in wish if self.version == "HTTP/1.0" else "close" not in wish
-
-
 class HttpServer:
     """Listens, and answers each request by `respond(method, target, body)`.
 
@@ -108,7 +90,10 @@ class HttpServer:
 
     async def open(self, host: str, port: int, tls: SSLContext | None = None) -> str:
         """Listen. Returns HOST:PORT."""
-        self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES, backlog=64, ssl=tls)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Door(self.shortcut, self._connected), host, port, backlog=64, ssl=tls
+        )
         return host_port(host, self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
@@ -120,7 +105,7 @@ class HttpServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = writer
@@ -130,7 +115,7 @@ class HttpServer:
                 await self._send(writer, 503, why, False)
                 await asyncio.wait_for(_discard(reader), LINGER_S)
             else:
-                while await self._serve_one(task, reader, writer):
+                while await self._serve_one(task, reader, writer, door):
                     self._idle[task] = None
         except asyncio.CancelledError:  # by close(); to pass it on would make asyncio log it
             logger.debug("closed with a request under way")
@@ -143,6 +128,15 @@ class HttpServer:
             del self._open[task]
             writer.close()
 
+    def shortcut(self, door: Door, data: bytes) -> bytes | None:
+        """The whole response to the bytes of a request, which waits for nothing; None: it goes the usual way."""
+        return None
+
+    def _passed(self, task: asyncio.Task[None]) -> None:
+        """A connection that is idle has been served: it is the one that has waited least."""
+        if task in self._idle:
+            self._idle[task] = self._idle.pop(task)
+
     def _make_room(self) -> bool:
         """Close the connection that has waited longest between two requests."""
         for task in self._idle:
@@ -152,19 +146,19 @@ class HttpServer:
         return False
 
     async def _serve_one(
-        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door
     ) -> bool:
         """Serve one request. Returns whether another one may follow."""
         keeps_alive = False
         try:
-            first = await self._first_byte(task, reader)
+            first = await self._first_byte(task, reader, door)
             if not first:
                 return False
             async with asyncio.timeout(REQUEST_LIMIT_S):
-                head = await _read_head(first, reader)
-                head.peer, head.abort = writer.get_extra_info, writer.transport.abort
+                head = await read_head(first, reader)
+                head.door, head.peer, head.abort = door, writer.get_extra_info, writer.transport.abort
                 self.check(head)
-                body = await _read_body(reader, head)
+                body = await read_body(reader, head)
             keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
             status, answer = await self.answer(head, body)
         except RefusedError as refusal:
@@ -184,19 +178,26 @@ class HttpServer:
             await asyncio.wait_for(_discard(reader), LINGER_S)
         return keeps_alive
 
-    async def _first_byte(self, task: asyncio.Task[None], reader: asyncio.StreamReader) -> bytes:
+    async def _first_byte(self, task: asyncio.Task[None], reader: asyncio.StreamReader, door: Door) -> bytes:
         if task not in self._idle:  # the first request must follow the connection
             async with asyncio.timeout(REQUEST_LIMIT_S):
                 first = await reader.read(1)
                 if not first:
                     raise RefusedError(400, "the request is empty")
                 return first
+        door.passed = lambda: self._passed(task)
         try:
-            async with asyncio.timeout(IDLE_LIMIT_S):
-                return await reader.read(1)
-        except TimeoutError:
-            return b""
+            while True:
+                served = door.served
+                try:
+                    async with asyncio.timeout(IDLE_LIMIT_S):
+                        door.is_idle = True
+                        return await reader.read(1)
+                except TimeoutError:
+                    if door.served == served:
+                        return b""
         finally:
+            door.is_idle = False
             self._idle.pop(task, None)
 
     async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
@@ -227,12 +228,17 @@ class HttpServer:
     async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool) -> None:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
-        body = answer.body
-        head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nContent-Type: {answer.media}\r\n"
-        head += "".join(f"{name}: {value}\r\n" for name, value in answer.fields.items())
-        head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
-        writer.write(head.encode() + body)
+        writer.write(response(status, answer, keeps_alive))
         await writer.drain()
+
+
+def response(status: int, answer: Text, keeps_alive: bool) -> bytes:
+    """A response as it is sent."""
+    body = answer.body
+    head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nContent-Type: {answer.media}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in answer.fields.items())
+    head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
+    return head.encode() + body
 
 
 def is_of_our_page(head: Head, host: str, is_public: bool) -> bool:
@@ -280,80 +286,3 @@ async def _send_stream(
 async def _discard(reader: asyncio.StreamReader) -> None:
     while await reader.read(65_536):
         pass
-
-
-async def _read_head(first: bytes, reader: asyncio.StreamReader) -> Head:
-    """Errors: RefusedError."""
-    try:
-        head = first + await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise RefusedError(431, f"the head of the request is larger than {HEAD_BYTES} bytes") from None
-    except asyncio.IncompleteReadError:
-        raise RefusedError(400, "the head of the request is incomplete") from None
-    start, *lines = head[:-4].decode("latin-1").split("\r\n")
-    words = start.split(" ")
-    if len(words) != 3 or not words[1].startswith("/"):
-        raise RefusedError(400, f"{start[:100]!r} is not an HTTP request")
-    if not words[2].startswith("HTTP/1."):
-        raise RefusedError(505, "only HTTP/1.1 is supported")
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not name or name != name.strip():
-            raise RefusedError(400, f"{line[:100]!r} is not a header")
-        name = name.lower()
-        if name in ("content-length", "host", "authorization") and name in fields:
-            raise RefusedError(400, f"{name.title()} is given twice")
-        fields[name] = value.strip()
-    return Head(words[0], words[1], words[2], fields)
-
-
-async def _read_body(reader: asyncio.StreamReader, head: Head) -> bytes:
-    """Errors: RefusedError."""
-    if head.fields.get("transfer-encoding", "").lower() == "chunked":
-        return await _read_chunks(reader)
-    if "transfer-encoding" in head.fields:
-        raise RefusedError(501, "a body needs a Content-Length, or is chunked")
-    length = head.fields.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()):
-        raise RefusedError(400, "Content-Length is not a number")
-    if len(length) > 9 or int(length) > BODY_BYTES:
-        raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
-    try:
-        return await reader.readexactly(int(length))
-    except asyncio.IncompleteReadError:
-        raise RefusedError(400, "the body is incomplete") from None
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    """A body in chunks (RFC 9112, 7.1); trailers are passed over. Errors: RefusedError."""
-    body = b""
-    try:
-        while True:
-            line = (await reader.readuntil(b"\r\n")).partition(b";")[0].strip()
-            size = int(line, 16)
-            if size < 0 or len(body) + size > BODY_BYTES:
-                raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
-            if size == 0:
-                break
-            body += await reader.readexactly(size)
-            if await reader.readexactly(2) != b"\r\n":
-                raise ValueError
-        while await reader.readuntil(b"\r\n") != b"\r\n":
-            pass
-    except (ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        raise RefusedError(400, "the chunks of the body are not whole") from None
-    return body
-
-
-def parse_body(head: Head, body: bytes) -> dict[str, Any]:
-    """The JSON object of a body; an empty one for none. Errors: RefusedError."""
-    if not body.strip() or head.method not in ("POST", "PUT", "PATCH"):
-        return {}
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(400, f"the body is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise RefusedError(400, "the body is not a JSON object")
-    return value

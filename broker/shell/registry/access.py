@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from broker.registry.state import RegistryState
     from broker.shell.cluster_server import ClusterServer
-    from broker.shell.control.http import Head
+    from broker.shell.control.http_requests import Head
     from broker.shell.registry.service import Call
 
     May = Callable[[int, int, str], bool]  # operation, type of resource, its name

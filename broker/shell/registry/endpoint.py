@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.registry.errors import RegistryError, of_http
 from broker.registry.records import dump
-from broker.shell.control.http import LOCAL_HOST, HttpServer, is_of_our_page
+from broker.shell.control.http import LOCAL_HOST, HttpServer, is_of_our_page, response
 from broker.shell.control.routes import RefusedError, Text
 from broker.shell.registry.faults import served
 from broker.shell.registry.journal import Written
 from broker.shell.registry.service import Call
 
 if TYPE_CHECKING:
-    from broker.shell.control.http import Head
+    from broker.shell.control.http_door import Door
+    from broker.shell.control.http_requests import Head
     from broker.shell.registry.access import Access
     from broker.shell.registry.service import Registry
 
@@ -54,11 +56,15 @@ class RegistryHttp(HttpServer):
         if self._is_local and not LOCAL_HOST.fullmatch(host):
             raise RefusedError(421, f"{host:.100} is not a local address: ask by localhost or an address")
 
+    def shortcut(self, door: Door, data: bytes) -> bytes | None:
+        """See HttpServer."""
+        return self._registry.kept.find(door, data)
+
     async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
         """Status and answer of a request."""
-        media = MEDIA
+        media, origin = MEDIA, self._registry.kept.origin()
         try:
-            media = _accepted(head)
+            media = _answered(head.fields.get("accept", "*/*"))
             call = Call(head.method, head.target)
             call.body = _parsed(head, body)
             principal = self._access.who(head)
@@ -71,7 +77,10 @@ class RegistryHttp(HttpServer):
                 written.refused(error)
                 raise
             written.answered(answer)
-            return 200, Text(media, _written(call, answer))
+            text = Text(media, _written(call, answer))
+            if head.method == "GET" and head.keeps_alive and not body:
+                self._registry.kept.keep(head.door, head.data, response(200, text, True), origin)
+            return 200, text
         except RegistryError as error:
             return error.status, _refusal(media, error)
 
@@ -90,9 +99,9 @@ def _written(call: Call, answer: Any) -> bytes:
     return answer.encode() if call.route.path.endswith("/schema") else dump(answer)
 
 
-def _accepted(head: Head) -> str:
-    """The content type of the answer. Errors: RegistryError: none that the client takes."""
-    wanted = head.fields.get("accept", "*/*")
+@lru_cache(maxsize=100)
+def _answered(wanted: str) -> str:
+    """The content type of the answer, by Accept. Errors: RegistryError: none that the client takes."""
     best, found = 0.0, ""
     for text in wanted.split(","):
         media, *words = (word.strip().lower() for word in text.split(";"))

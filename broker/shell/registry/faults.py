@@ -10,7 +10,7 @@ from broker.registry.errors import RegistryError
 
 if TYPE_CHECKING:
     from broker.faults.fault import Fault
-    from broker.shell.control.http import Head
+    from broker.shell.control.http_requests import Head
     from broker.shell.registry.service import Call, Registry
 
 LOOK_AGAIN_S: Final = 0.005  # for the cluster's clock, which a test may move

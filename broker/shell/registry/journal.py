@@ -9,7 +9,7 @@ from broker.registry.records import dump
 if TYPE_CHECKING:
     from broker.registry.errors import RegistryError
     from broker.shell.cluster_server import ClusterServer
-    from broker.shell.control.http import Head
+    from broker.shell.control.http_requests import Head
     from broker.shell.registry.service import Call
 
 SHOWN: Final = (

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 from broker.registry.errors import store_failed
 from broker.registry.jobs import Ask, Decision
 from broker.registry.routes import find, words_of
+from broker.shell.registry.kept import Kept
 from broker.shell.registry.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Registry:
         self._examiner = examiner
         self.cluster = cluster
         self._store = Store(cluster)
+        self.kept = Kept(cluster, self._store)
         self._writing = asyncio.Lock()
 
     async def state(self) -> RegistryState:

@@ -59,6 +59,15 @@ class Store:
         """How far the topic of this life was read; two that are the same have the same state between them."""
         return self._cluster.life, self._topic_id, self._next_offset
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the state is that of all that is committed."""
+        try:
+            partition = self._partition()
+        except StoreError:
+            return False
+        return partition is None or partition.high_watermark == self._next_offset
+
     def close(self) -> None:
         """Let the broker's connections go."""
         if self._client is not None:
