@@ -6,7 +6,7 @@ lookups  commits at COMMITS a second, alone and beside LOOKUPS lookups a second,
          the ratio of the p99 of commits. Then as many lookups as are answered beside the commits. Lookups go over
          CONNECTIONS connections that are kept, each for an id that is not the one before.
 first    from the opening of a registry until its first Avro schema is registered, beside a Python that only imports
-         the library: medians.
+         the library; and the processor time of both, which other work on the machine changes less.
 many     SCHEMAS schemas of some 700 bytes: memory, and from a start after kill -9 until one of them is answered, beside
          a broker that has none.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import socket
 import statistics
 import subprocess
@@ -25,6 +26,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
+from pathlib import Path
 from typing import Any
 
 from benchmarks.kits import resident_mb
@@ -194,16 +196,28 @@ def measure_lookups(options: argparse.Namespace) -> None:
         print(f"{name}: {'  '.join(f'{each:.2f}' if each < 100 else f'{each:.0f}' for each in figures)}", flush=True)
 
 
+def used_ms(pid: int) -> float:
+    """Processor time of a process's first thread, to the microsecond."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has begun."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def measure_first(options: argparse.Namespace) -> None:
     """Print what the first use waits for."""
-    opened, registered, imports = [], [], []
+    opened, registered, imports, used, used_by_imports = [], [], [], [], []
     for _ in range(options.rounds):
-        begin_s = time.perf_counter()
+        begin_s, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-I", "-c", LIBRARY], check=True)
         imports.append(time.perf_counter() - begin_s)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used_by_imports.append(1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
         with Broker() as broker:
             broker.create_topic("t")
-            begin_s = time.perf_counter()
+            begin_s, begin_ms = time.perf_counter(), used_ms(broker.pid)
             url = broker.registry_url
             opened.append(time.perf_counter() - begin_s)
             body = json.dumps({"schema": schema(1)}).encode()
@@ -214,12 +228,15 @@ def measure_first(options: argparse.Namespace) -> None:
                 answer = wire.recv(65_536)
                 assert answer.startswith(b"HTTP/1.1 200 "), answer
             registered.append(time.perf_counter() - begin_s)
+            used.append(sum(used_ms(each) for each in (broker.pid, *children(broker.pid))) - begin_ms)
     beyond = [1000 * (whole - part) for whole, part in zip(registered, imports, strict=True)]
     for name, figures in (
         ("opened, ms", [1000 * each for each in opened]),
         ("first schema registered, ms", [1000 * each for each in registered]),
         ("a Python that imports the library, ms", [1000 * each for each in imports]),
         ("beyond it, ms", beyond),
+        ("processor time of it all, ms", used),
+        ("processor time of a Python that imports the library, ms", used_by_imports),
     ):
         print(f"{name}: median {statistics.median(figures):.1f}, least {min(figures):.1f}", flush=True)
 
