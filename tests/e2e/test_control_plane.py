@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ NAMES = {
     "file": "index.html",
     "number": "1",
     "transactional_id": "tx",
+    "subject": "orders-value",
 }
 
 
@@ -66,11 +68,19 @@ def test_validator_of_these_tests_can_say_no(value, is_right):
     assert bool(fits(value, {**one_number, "additionalProperties": False})) == is_right
 
 
+def broker_with_a_subject(control):
+    url = control.ask("POST", "/_admin/registry", {})["url"]
+    body, headers = json.dumps({"schema": '"int"'}).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{url}/subjects/{NAMES['subject']}/versions", body, headers)
+    urllib.request.urlopen(request, timeout=60).close()
+
+
 def test_every_route_answers_as_its_description_says(trio):
     control = trio.control
     control.ask("POST", "/_admin/recording")
     control.ask("POST", "/_admin/faults", {"fault": "hold", "api": "EndTxn", "name": "gate"})
     control.ask("POST", "/_admin/topics", {"name": NAMES["topic"]})
+    broker_with_a_subject(control)
     described = control.ask("GET", "/openapi.json")
     assert described["openapi"].startswith("3.1")
     served = set()

@@ -32,6 +32,7 @@ NAMES: Final = (
     "journal.js",
     "faults.js",
     "transactions.js",
+    "schemas.js",
     "cluster.js",
 )
 

@@ -38,4 +38,4 @@ async def open_registry(cluster: ClusterServer, examiner: Examiner, host: str, p
         await http.close()
         registry.close()
 
-    return OpenRegistry(f"{'http' if tls is None else 'https'}://{address}", registry.state, close)
+    return OpenRegistry(f"{'http' if tls is None else 'https'}://{address}", registry.state, examiner.check, close)

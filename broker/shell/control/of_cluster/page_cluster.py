@@ -1,4 +1,4 @@
-"""Routes of the cluster as a whole and of its transactions, as the page shows them."""
+"""Routes of the cluster as a whole, of its transactions and of its schemas, as the page shows them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,17 @@ EVENT: Final = {
     "added": [str],
     "why": str,
 }
+SUBJECT: Final = {"subject": str, "type": str, "versions": int, "version": int, "id": int, "level": str, "mode": str}
+VERSION: Final = {
+    "version": int,
+    "id": int,
+    "type": str,
+    "deleted": bool,
+    "references": [str],
+    "referred_to": int,
+}
+FINDING: Final = {"kind": str, "path": str, "text": str}
+LINE: Final = {"is_changed": bool, "old_line": int, "old": str, "new_line": int, "new": str}
 
 ROUTES: Final = (
     Route(
@@ -63,5 +74,49 @@ ROUTES: Final = (
         "What happened to a transactional id, newest first: its states from the log, fenced zombies from the journal.",
         query={"limit": "so many events at most; 100"},
         answer={**TRANSACTION, "groups": [str], "events": [EVENT]},
+    ),
+    Route(
+        "GET",
+        "/schemas",
+        "broker.shell.page.schemas:list_subjects",
+        "Subjects of the cluster's own registry: a window on those that pass the filter.",
+        query=QUERY,
+        answer={"offset": int, "total": int, "subjects": [SUBJECT]},
+    ),
+    Route(
+        "GET",
+        "/schemas/{subject}",
+        "broker.shell.page.schemas:show_subject",
+        "A subject with its versions, the newest first.",
+        answer={"subject": str, "level": str, "mode": str, "total": int, "versions": [VERSION]},
+    ),
+    Route(
+        "GET",
+        "/schemas/{subject}/changes",
+        "broker.shell.page.schemas:show_changes",
+        "Two versions side by side: what has changed, and why readers of one cannot read what the other has written.",
+        query={"to": "the newer version; the latest", "from": "the older one; the one before it"},
+        answer={
+            "subject": str,
+            "from": int,
+            "to": int,
+            "is_cut": bool,
+            "lines": [LINE],
+            "backward": [FINDING],
+            "forward": [FINDING],
+        },
+    ),
+    Route(
+        "GET",
+        "/schemas/{subject}/topics",
+        "broker.shell.page.schema_use:show_use",
+        "Topics whose newest records carry an id of a subject.",
+        answer={
+            "subject": str,
+            "looked_at": int,
+            "partitions": int,
+            "newest": int,
+            "topics": [{"topic": str, "field": str, "id": int, "records": int, "offset": int}],
+        },
     ),
 )

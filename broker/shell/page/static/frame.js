@@ -6,6 +6,7 @@ const VIEWS = {
   journal: "Journal",
   faults: "Faults",
   transactions: "Transactions",
+  schemas: "Schemas",
   cluster: "Cluster",
 };
 const ROW = 32; // pixels of a row in a long list; style.css says the same
