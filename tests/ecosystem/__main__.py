@@ -24,6 +24,9 @@ SCRIPTS = (
     "python_registry",
     "registry_node",
     "registry_go",
+    "registry_srclient",
+    "registry_java",
+    "registry_connect",
 )
 LIMIT_S = 1800  # a script
 OUTCOME = "OUTCOME "
