@@ -2,7 +2,7 @@
 
 Both take the JSON of a schema that has been parsed, and the full names that its references define.
 Source: Apache Avro's specification, "Names", "Parsing Canonical Form"; what Schema.toString() of Java writes; for the
-        normalized form Confluent's AvroSchemaUtils (full names, attributes in one order; doc, aliases, defaults stay).
+        normalized form Confluent's AvroSchemaUtils (attributes in one order; doc, aliases, defaults stay).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def canonical(tree: Any, known: Set[str]) -> str:
 
 
 def normalized(tree: Any, known: Set[str]) -> str:
-    """As Confluent's registry stores it where "normalize" is set."""
-    return _dump(_Normalized(known).write(tree, ""))
+    """As Confluent's registry stores it where "normalize" is set: normalized, parsed again, and written by Java."""
+    return _dump(_Canonical(known).write(_Normalized(known).write(tree, ""), ""))
 
 
 def _dump(value: Any) -> str:

@@ -1,7 +1,8 @@
 """Does a Job: parses the schema by its format's library, writes the form asked for, compares it with earlier ones.
 
 Shape: the messages are those of the first earlier schema that it does not fit, newest first; then the version and text
-       of that schema. Compatible both ways is asked of the old one as reader first.
+       of that schema. Compatible both ways is asked of the old one as reader first; where that is all that does not
+       fit, version and text are left out, as Confluent Platform 7.5 does.
 Source: Confluent's SchemaValidatorBuilder and CompatibilityChecker.
 """
 
@@ -77,7 +78,10 @@ def _compared(format_: Format, parsed: Any, job: Job, protoc: Protoc) -> tuple[l
         if source.schema_type != job.schema.schema_type:
             return [DIFFERENT_TYPE], []
         before = _parsed(format_, source, protoc)
-        found = _between(format_, parsed, before, job.level, source.version)
+        forward, backward = _between(format_, parsed, before, job.level, source.version)
+        found = forward + backward
+        if found and job.level.startswith("FULL") and not backward:
+            return [each.message for each in found], found
         if found:
             text = format_.text(before, "", False)
             shown = text if len(text) <= SHOWN else f"<truncated> '{text[:SHOWN]}..."
@@ -87,17 +91,20 @@ def _compared(format_: Format, parsed: Any, job: Job, protoc: Protoc) -> tuple[l
     return [], []
 
 
-def _between(format_: Format, new: Any, old: Any, level: str, version: int) -> list[Difference]:
-    """What keeps two schemas from fitting at a level."""
-    found: list[Difference] = []
+def _between(
+    format_: Format, new: Any, old: Any, level: str, version: int
+) -> tuple[list[Difference], list[Difference]]:
+    """What keeps the old schema from reading, and the new one, as far as a level asks."""
+    forward: list[Difference] = []
+    backward: list[Difference] = []
     try:
         if level.startswith(("FORWARD", "FULL")):
-            found += _told(format_.compare(old, new), "old", "new", version)
+            forward = _told(format_.compare(old, new), "old", "new", version)
         if level.startswith(("BACKWARD", "FULL")):
-            found += _told(format_.compare(new, old), "new", "old", version)
+            backward = _told(format_.compare(new, old), "new", "old", version)
     except RecursionError:
         raise SchemaFaultError("it is nested too deeply") from None
-    return found
+    return forward, backward
 
 
 def _told(findings: Sequence[Finding], reader: str, writer: str, version: int) -> list[Difference]:

@@ -44,14 +44,22 @@ def test_canonical_text_is_that_of_java(given, text):
     assert check(Job(avro(given))).text == text
 
 
-def test_normalized_text_has_full_names_and_one_order():
+def test_normalized_text_has_attributes_in_one_order_and_is_written_by_java():
     given = record(("f", "E", {"doc": "d", "b": 1, "a": 2}), name="x.R", aliases=["Q"], doc="r")
     given["fields"].insert(0, {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"}})
-    assert check(Job(avro(given), normalize=True)).text == (
-        '{"name":"x.R","type":"record","fields":[{"name":"e","type":{"name":"x.E","type":"enum","symbols":["A"],'
-        '"default":"A"},"order":"ascending"},{"name":"f","type":"x.E","order":"ascending","doc":"d","a":2,"b":1}],'
-        '"doc":"r","aliases":["x.Q"]}'
+    assert check(Job(avro(given), normalize=True)).text == (  # as Confluent's client 7.5.3 makes it
+        '{"type":"record","name":"R","namespace":"x","doc":"r","fields":[{"name":"e","type":{"type":"enum","name":"E",'
+        '"symbols":["A"],"default":"A"}},{"name":"f","type":"E","doc":"d","a":2,"b":1}],"aliases":["Q"]}'
     )
+
+
+def test_full_level_shows_the_old_schema_only_where_the_new_one_cannot_read():
+    def told(new, old):
+        return check(Job(avro(new), previous=(avro(old)._replace(version=1),), level="FULL")).messages
+
+    lone, wider = record(("f", "int", {})), record(("f", "int", {}), ("g", "int", {}))
+    assert [each[:12] for each in told(lone, wider)] == ["{errorType:'"]  # Confluent's client 7.5.3
+    assert [each[:12] for each in told(wider, lone)] == ["{errorType:'", "{oldSchemaVe", "{oldSchema: "]
 
 
 @pytest.mark.parametrize(
