@@ -1,0 +1,46 @@
+"""Why Karapace's verdict differs from ours: each reason with its source. Confluent's behaviour wins over Karapace's.
+
+Of Avro, Confluent's own client has judged the same pairs, word for word as momus does. Of JSON Schema and Protobuf its
+registry's documentation is the source; its client with these formats is not on Maven Central.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+
+def _said(schema_type: str, pattern: str) -> Callable[[Any, str], bool]:
+    """Whether a difference is of a format and reads like that."""
+    return lambda case, how: case.pair.schema_type == schema_type and re.search(pattern, how) is not None
+
+
+DOCUMENTED: Final = "Confluent, Schema evolution and compatibility for JSON Schema"
+EXPLAINED: Final[dict[str, Callable[[Any, str], bool]]] = {
+    "aliases of the reader are followed (Avro's specification, Aliases); Confluent's client agrees": _said(
+        "AVRO", r"Karapace: \['expected: .*momus: \[\]"
+    ),
+    "fields are compared by their numbers, not by names (Protocol Buffers, Updating a message type)": _said(
+        "PROTOBUF", r"FIELD_TAG_ALTER"
+    ),
+    "single and repeated go together but for numbers (Protocol Buffers, Updating a message type)": _said(
+        "PROTOBUF", r"FIELD_LABEL_ALTER"
+    ),
+    "a map is a list of messages, no scalar; float and integers are encoded in other ways (Encoding)": _said(
+        "PROTOBUF", r"fits; momus: \['(FIELD_KIND_CHANGED|FIELD_SCALAR_KIND_CHANGED)"
+    ),
+    f"a property that is required now was not written by all ({DOCUMENTED})": _said(
+        "JSON", r"fits; momus: \[.*'REQUIRED_ATTRIBUTE_ADDED'"
+    ),
+    f"each schema of a oneOf or anyOf is looked for among the new ones, alike ones once ({DOCUMENTED})": _said(
+        "JSON", r"(subschemas are incompatible|number of schemas reduced).*momus: \[\]"
+    ),
+    f"a schema of a oneOf, anyOf or allOf that accepts less ({DOCUMENTED})": _said(
+        "JSON", r"fits; momus: \[.*'(COMBINED_TYPE_SUBSCHEMAS_CHANGED|PRODUCT_TYPE_EXTENDED|SUM_TYPE_NARROWED)'"
+    ),
+    "multipleOf is a limit too (JSON Schema Validation, 6.2.1)": _said("JSON", r"fits; momus: \['MULTIPLE_OF_"),
+    "additionalProperties: true is what holds without it (JSON Schema, 10.3.2.3)": _said(
+        "JSON", r"additionalProperties in.?troduced'\]; momus: \[\]"
+    ),
+}
