@@ -87,15 +87,18 @@ class Result:
 class Brokers:
     """The brokers of a profile, started together."""
 
-    def __init__(self, profile: str, inside: bool) -> None:
+    def __init__(self, profile: str, inside: bool, against: str = "") -> None:
         chosen = PROFILES[profile]
+        self.against = against  # an older release of Apache Kafka, which momus imitates; empty: the current one
         self.profile = chosen
         self.inside = inside
-        self.kafka: Peer = KafkaPeer(chosen.nodes, {**chosen.settings, **chosen.kafka})
+        self.kafka: Peer = KafkaPeer(chosen.nodes, {**chosen.settings, **chosen.kafka}, against)
         self.momus: Peer | None = None if inside else self._momus()
 
     def _momus(self) -> Peer:
         settings = {**self.profile.settings, **self.profile.momus}
+        if self.against:
+            settings["as.version"] = ".".join(self.against.split(".")[:2])
         if self.inside:
             return WorldPeer(self.profile.nodes, settings, follows=True)
         return MomusPeer(self.profile.nodes, settings)
