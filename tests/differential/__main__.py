@@ -128,7 +128,7 @@ def replay(scripts: list[Script], inside: bool, against: str) -> int:
     pairs = unexplained = 0
     brokers = Brokers(scripts[0].profile, inside, against)
     try:
-        pair = brokers.pair(0, allow_list(scripts[0].profile))
+        pair = brokers.pair(0, allow_list(scripts[0].profile, against))
         for script in scripts:
             outcome = pair.play(script.steps, script.slow_s)
             sys.stdout.write(describe(script, outcome) + "\n")
