@@ -27,11 +27,16 @@ _BITS = {"SHORT": 15, "INT": 31, "LONG": 63}
 _DOUBLE = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[dDfF]?", re.ASCII)
 _HEX_DOUBLE = re.compile(r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[dDfF]?", re.ASCII)
 _THROTTLED = re.compile(r"(\d+:\d+)?")
+TRIMMED = "".join(map(chr, range(0x21)))  # as Java trims: a no-break space is no space
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(  # the groups: sign, days, hours, minutes, seconds, their fraction
     r"([-+]?)P(?:([-+]?\d+)D)?(?:T(?=[-+\d])(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
+
+
+_LEAST_AGE = {"age": 0, "positive age": 1}
+NO_AGE = "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
 
 
 class ConfigError(ValueError):
@@ -54,7 +59,7 @@ class StartRefusedError(ConfigError):
 
 def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
     """Parse a value. Errors: ConfigError, with key, text and reason."""
-    text = text.strip()
+    text = text.strip(TRIMMED)
     value: Value
     if kind in _BITS:
         value = _parse_int(key, kind, text)
@@ -71,7 +76,7 @@ def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
         else:
             raise ConfigError(key, text, "Not a number of type DOUBLE")
     elif kind == "LIST":
-        value = tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
+        value = tuple(dict.fromkeys(re.split(r"\s*,\s*", text, flags=re.ASCII))) if text else ()
         if "" in value:
             raise ConfigError(key, text, "values must not be empty")
     else:
@@ -115,6 +120,12 @@ def _check_special(key: str, rule: str, value: Value) -> None:
     elif rule == "task assignors":
         if value != ("sticky",):
             raise ConfigError(key, format_value(value), "sticky is the only one here: a Java class cannot be loaded")
+    elif rule == "age or never":
+        if value == 0:
+            raise StartRefusedError(key, NO_AGE)
+    elif rule in _LEAST_AGE:
+        if isinstance(value, int) and value < (least := _LEAST_AGE[rule]):
+            raise StartRefusedError(key, f"requirement failed: {key} must be greater than or equal to {least}")
     elif rule == "host counts":
         host_counts(key, str(value))
     elif rule == "offset reset":

@@ -63,6 +63,7 @@ _OBEYED = """
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
     producer.id.expiration.ms quota.window.num quota.window.size.seconds remote.storage.enable
     replica.lag.time.max.ms retention.bytes retention.ms sasl.enabled.mechanisms sasl.jaas.config
+    sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
     sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
     sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.url
     sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.server.max.receive.size segment.bytes
@@ -114,8 +115,7 @@ _WITHOUT_EFFECT = """
     num.replica.fetchers offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     preallocate process.roles producer.id.expiration.check.interval.ms
     producer.purgatory.purge.interval.requests queued.max.requests remote.fetch.max.wait.ms
-    remote.copy.lag.bytes remote.copy.lag.ms sasl.oauthbearer.allow.unverified.audience
-    sasl.oauthbearer.allow.unverified.issuer
+    remote.copy.lag.bytes remote.copy.lag.ms
     remote.list.offsets.request.timeout.ms remote.log.copy.disable remote.log.delete.on.disable
     remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

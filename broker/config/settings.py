@@ -10,6 +10,7 @@ Differs: the defaults are made for tests: no initial rebalance delay, one replic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
@@ -17,7 +18,7 @@ from broker.config.config_defs_broker import BROKER_ROWS
 from broker.config.config_defs_security import SECURITY_ROWS
 from broker.config.config_defs_share import SHARE_ROWS
 from broker.config.config_defs_streams import STREAMS_ROWS
-from broker.config.config_values import ConfigError, Value, format_value, parse_value
+from broker.config.config_values import NO_AGE, ConfigError, StartRefusedError, Value, format_value, parse_value
 from broker.config.features import FIXED, HIGHEST
 from broker.config.releases import KEY as AS_VERSION
 from broker.config.releases import Release, release_named
@@ -206,7 +207,8 @@ class BrokerConfig:
             for key, text in self.dynamic.get(node, {}).items():
                 row = BROKER_KEYS.get(key)
                 if row is not None and row[4]:
-                    values[key] = parse_value(key, row[1], row[3], text)
+                    with suppress(ConfigError):  # which an older version took; Kafka passes such a one over too
+                        values[key] = parse_value(key, row[1], row[3], text)
         for key in {**self._values, **values}:
             if values[key] != self._values[key]:
                 setattr(self, key.replace(".", "_"), values[key])
@@ -251,6 +253,8 @@ class BrokerConfig:
             least, most = self._static[low], self._static[high]
             if isinstance(least, int) and isinstance(most, int) and least > most:
                 raise ConfigError(low, least, f"must not be more than {high} ({most})")
+        if self._in_units("log.retention.ms") == 0:
+            raise StartRefusedError("log.retention.minutes", NO_AGE)
         url = str(self._static["schema.registry.url"])
         if url and (not url.startswith(("http://", "https://")) or "@" in url):
             reason = "must begin with http:// or https://; a user goes into schema.registry.basic.auth.user.info"

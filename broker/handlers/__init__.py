@@ -1,7 +1,8 @@
 """The routing table: one line for each API. ApiVersions and SUPPORTED.md are made from it.
 
 A handler is named "module:function" and imported with the first request for it. Versions are those of Apache Kafka 4.4,
-and older ones where a line says why. An API that Kafka has and that is not served stands in ABSENT with the reason.
+older ones where a line says why, and those in OLDER where a cluster imitates a release that has them. An API that Kafka
+has and that is not served stands in ABSENT with the reason.
 """
 
 from __future__ import annotations
@@ -94,11 +95,17 @@ _SERVED: Final[tuple[tuple[Any, ...], ...]] = (
 )
 
 
+# the first versions of APIs that have more of them where a release is imitated that has these: message sets, and the
+# ListOffsets that goes with them
+OLDER: Final = {ApiKey.PRODUCE: 0, ApiKey.FETCH: 0, ApiKey.LIST_OFFSETS: 0}
+
+
 def make_routes(release: Release | None = None) -> list[Route]:
     """The APIs of one broker, in the versions that an imitated release has."""
     routes = [Route(*line) for line in _SERVED]
     if release is not None:
         for route in routes:
+            route.min_version = OLDER.get(ApiKey(route.api_key), route.min_version)
             route.clip(release)
     return routes
 

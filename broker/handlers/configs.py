@@ -10,7 +10,8 @@ Behaviour: the changes of one resource are applied together or refused together;
            they are one process.
 Differs:   the description of a broker lists the keys that mean something in one process, and momus's own. Those of the
            quorum, of replication between brokers, tiered storage and authentication are left out. Its loggers are
-           momus's own.
+           momus's own. as.version limits the versions of APIs and the levels of features; settings, defaults and rules
+           are those of Kafka 4.4 with it too.
 Absent:    subscriptions to client metrics.
 Source:    Kafka's ConfigHelper, ConfigAdminManager and ConfigurationControlManager.
 """

@@ -1,16 +1,17 @@
 """ListOffsets and OffsetForLeaderEpoch: a partition's first and last offset, and offsets by time or leader epoch.
 
-ListOffsets           v2: isolation level. v4: leader epochs (KIP-320). v7: timestamp -3 (KIP-734). v8: -4 (KIP-405).
-                      v9: -5 (KIP-1005). v11: -6 (KIP-1023).
+ListOffsets           v0 (only with as.version below 4): a list of offsets. v2: isolation level. v4: leader epochs
+                      (KIP-320). v7: timestamp -3 (KIP-734). v8: -4 (KIP-405). v9: -5 (KIP-1005). v11: -6 (KIP-1023).
 OffsetForLeaderEpoch  Where a leader epoch ends (KIP-320).
 
 Behaviour: timestamps below zero name a place: -1 the end that the isolation level may read, -2 the log's start, -3 the
            record with the greatest timestamp, -4 the local log's start (the log's start: nothing is tiered), -5 and -6
            ends of the tiered log (offset -1). A version that does not know one of them gets UNSUPPORTED_VERSION. Any
-           other timestamp is looked up: the first record at or after it.
+           other timestamp is looked up: the first record at or after it. v0 answers where segments begin that were
+           written up to the timestamp, the latest first, before them the log's end if it is that of now or later.
 Differs:   ListOffsets by time goes on in the next segment where the log begins behind the records of a segment
            (DeleteRecords). Kafka answers that there is no such record, and a consumer that seeks by time skips
-           the rest.
+           the rest. v0 takes the latest timestamp of a segment's records for the time when it was written.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 _SINCE: Final = {
-    LATEST: 1,
-    EARLIEST: 1,
+    LATEST: 0,
+    EARLIEST: 0,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
@@ -105,7 +106,15 @@ def list_offsets(broker: View, ctx: Context, request: ListOffsetsRequest) -> Dec
                     p.current_leader_epoch,
                     any_node=request.replica_id == _DEBUGGING_REPLICA,
                 )
-                answers.append(_offset_at(partition, p, isolation_level, ctx.api_version))
+                if ctx.api_version == 0:
+                    answers.append(
+                        ListOffsetsPartitionResponse(
+                            partition_index=p.partition_index,
+                            old_style_offsets=_offsets_before(partition, p.timestamp, p.max_num_offsets, ctx.now_ms),
+                        )
+                    )
+                else:
+                    answers.append(_offset_at(partition, p, isolation_level, ctx.api_version))
             except KafkaError as error:
                 answers.append(ListOffsetsPartitionResponse(partition_index=p.partition_index, error_code=error.code))
             except (StorageError, OSError):
@@ -154,6 +163,26 @@ def _offset_at(
     if api_version >= _LEADER_EPOCH_SINCE:
         answer.leader_epoch = epoch
     return answer
+
+
+def _offsets_before(partition: Partition, timestamp: int, most: int, now_ms: int) -> list[int]:
+    """Up to `most` offsets where segments that were written up to a timestamp begin, and the log's end; latest first.
+
+    Source:  Kafka's UnifiedLog.legacyFetchOffsetsBefore, ReplicaManager.legacyFetchOffsetsForTimestamp.
+    """
+    log, limit = partition.log, partition.high_watermark
+    places = [(max(each.base_offset, log.log_start_offset), each.largest_timestamp) for each in log.segments]
+    if not places or log.segments[-1].file.size:
+        places.append((log.end_offset, now_ms))
+    if timestamp == EARLIEST:
+        del places[1:]
+    elif timestamp != LATEST:
+        while places and places[-1][1] > timestamp:
+            places.pop()
+    offsets = [offset for offset, _ in reversed(places)][: max(most, 0)]
+    if any(offset > limit for offset in offsets):
+        offsets = [limit, *(offset for offset in offsets if offset <= limit)]
+    return offsets
 
 
 def offset_for_leader_epoch(broker: View, ctx: Context, request: OffsetForLeaderEpochRequest) -> Decision:

@@ -48,7 +48,8 @@ class Unusual:
 
 
 # the result of reading one partition; the partition is None where there is an error
-Found: TypeAlias = "tuple[Wanted, Partition | None, FileSlice | None, Unusual | None]"
+# (records are bytes where they were converted: requests/message_sets.py)
+Found: TypeAlias = "tuple[Wanted, Partition | None, FileSlice | bytes | None, Unusual | None]"
 _CUT: Final = Unusual(is_cut=True)
 
 
@@ -59,12 +60,12 @@ class FetchReader:
     """
 
     __slots__ = (
-        "_partitions",
         "_version",
         "by_id",
         "committed",
         "max_bytes",
         "node_id",
+        "partitions",
         "replica_id",
     )
 
@@ -78,7 +79,7 @@ class FetchReader:
         max_bytes: int,
         replica_id: int,
     ) -> None:
-        self._partitions = partitions
+        self.partitions = partitions
         self._version = -1  # of the metadata at the last read. None comes twice: see Broker._new_metadata
         self.node_id = node_id
         self.by_id = by_id
@@ -89,7 +90,7 @@ class FetchReader:
     def again(self) -> FetchReader:
         """Another one for the same client and limits."""
         return FetchReader(
-            self._partitions,
+            self.partitions,
             self.node_id,
             by_id=self.by_id,
             committed=self.committed,
@@ -100,7 +101,7 @@ class FetchReader:
     def read(self, wants: Collection[Wanted]) -> tuple[list[Found], list[Found], int, bool]:
         """The result of each partition, those of unknown ones apart, the bytes of all records, and whether there is an
         error or a divergence, which is answered at once."""
-        version = self._partitions.metadata.version
+        version = self.partitions.metadata.version
         if self._version != version:
             self._version = version
             for wanted in wants:
@@ -146,7 +147,7 @@ class FetchReader:
 
     def _find(self, wanted: Wanted) -> Partition:
         """The partition, if this node leads it in the epoch that the client gives. Errors: KafkaError."""
-        partitions = self._partitions
+        partitions = self.partitions
         metadata = partitions.metadata
         topic = self.topic(wanted)
         if not 0 <= wanted.partition < len(topic.partitions):
@@ -168,7 +169,7 @@ class FetchReader:
 
     def topic(self, wanted: Wanted) -> Topic:
         """The topic. Errors: KafkaError."""
-        metadata = self._partitions.metadata
+        metadata = self.partitions.metadata
         topic = metadata.topics_by_id.get(wanted.topic_id) if self.by_id else metadata.topics.get(wanted.topic)
         if topic is not None:
             wanted.topic = topic.name

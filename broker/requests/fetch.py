@@ -1,7 +1,8 @@
 """Fetch: answer record batches below the high watermark, at once or when there are enough bytes.
 
-Fetch  v5: LogStartOffset. v7: sessions (KIP-227). v9: leader epoch checks (KIP-320). v12: diverging epochs (KIP-595).
-       v13: topic ids (KIP-516). v15: ReplicaState (KIP-903). v16: CurrentLeader and NodeEndpoints (KIP-951).
+Fetch  v0-v3 (only with as.version below 4): message sets. v5: LogStartOffset. v7: sessions (KIP-227). v9: leader epoch
+       checks (KIP-320). v12: diverging epochs (KIP-595). v13: topic ids (KIP-516). v15: ReplicaState (KIP-903). v16:
+       CurrentLeader and NodeEndpoints (KIP-951).
 
 Behaviour: whole batches, in request order, up to the size limits; the first batch of a response is whole even if it is
            larger. Without enough bytes the request is parked for up to max_wait_ms; an error of a partition is answered
@@ -19,6 +20,7 @@ from broker.cluster.acls import READ, TOPIC
 from broker.partitions.fetch_read import NO_EPOCH, READ_COMMITTED, FetchReader
 from broker.partitions.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, Key, Wanted
 from broker.requests.fetch_wait import Ask, View
+from broker.requests.message_sets import FETCH_BATCHES_SINCE, MessageSetReader
 from broker.requests.repeated import HotRequest, Kept
 from broker.turn.decision import Decision
 from broker.wire.route import encode_reply
@@ -130,13 +132,16 @@ class Fetch(HotRequest):
             max_bytes=min(request.max_bytes, view.config.fetch_max_bytes),
             replica_id=request.replica_id if request.replica_state is None else request.replica_state.replica_id,
         )
+        if version < FETCH_BATCHES_SINCE:
+            reader = MessageSetReader.of(reader, version)
         ask = Ask(view, ctx, request, named, reader)
         for forgotten in request.forgotten_topics_data:
             ask.forgotten += [
                 (forgotten.topic_id if by_id else forgotten.topic, index) for index in forgotten.partitions
             ]
         decision = self.decide(ask, ctx)
-        if count != len(named):  # one of them twice: the fields of a repeat would not be found by their places
+        # one of them twice: the fields of a repeat would not be found by their places
+        if count != len(named) or version < FETCH_BATCHES_SINCE:
             decision.repeats = None
         return decision
 

@@ -130,9 +130,9 @@ class Responder:
         return answer
 
 
-def _aborted(wanted: Wanted, partition: Partition, records: FileSlice | None) -> list[AbortedTransaction]:
+def _aborted(wanted: Wanted, partition: Partition, records: FileSlice | bytes | None) -> list[AbortedTransaction]:
     """The aborted transactions that overlap the records."""
-    if records is None:
+    if records is None or isinstance(records, bytes):  # message sets: their clients know no transactions
         return []
     return [
         AbortedTransaction(producer_id=producer_id, first_offset=offset)

@@ -1,7 +1,8 @@
 """Produce: append record batches to partitions that this node leads, in every version.
 
-Produce  v5: LogStartOffset. v7: zstd. v8: RecordErrors and ErrorMessage (KIP-467). v10: CurrentLeader and NodeEndpoints
-         (KIP-951). v12: adds partitions to transactions (KIP-890). v13: topic ids in place of names (KIP-516).
+Produce  v0-v2 (only with as.version below 4): message sets. v5: LogStartOffset. v7: zstd. v8: RecordErrors and
+         ErrorMessage (KIP-467). v10: CurrentLeader and NodeEndpoints (KIP-951). v12: adds partitions to transactions
+         (KIP-890). v13: topic ids in place of names (KIP-516).
 
 Behaviour: one batch of magic 2 a partition; partitions/incoming_batch.py and producers.py have the rules for it. The
            reply waits for the flush of every partition it touched. acks: 0 gets no reply, and an error closes the
@@ -32,6 +33,7 @@ from broker.coordinator.transactions.gate import ask as ask_gate
 from broker.partitions.producer_table import WrittenBeforeError
 from broker.partitions.record_rules import invalid_record
 from broker.requests.acks_wait import AcksWait
+from broker.requests.message_sets import PRODUCE_BATCHES_SINCE, as_one_batch
 from broker.requests.produce_ask import Ask, Entry, find_topic, has_producer, producer_of, response_of
 from broker.requests.produce_search import Search
 from broker.requests.repeated import HotRequest, Kept
@@ -196,8 +198,13 @@ class Produce(HotRequest):
             if topic.internal and ctx.client_id != ADMIN_CLIENT:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
             partition = entry.partition = self._view.partitions.led(topic, entry.index, ctx.node_id)
+            is_old, sent = ctx.api_version < PRODUCE_BATCHES_SINCE, batch.records
+            if is_old:
+                batch.records = b""  # a refused one has no producer
             if ask.acks == -1:
                 partition.before_write()
+            if is_old:
+                batch.records = as_one_batch(sent, partition.rules.max_inflated_bytes)
             entry.is_new = partition.decide(batch, self.turn.now_ms)
         except (KafkaError, StorageError) as error:
             batch.error = error
@@ -222,7 +229,7 @@ class Produce(HotRequest):
         reply = self._finish(ask, ctx)
         decision.reads = ask.reads()
         decision.close = ask.acks == 0 and ask.failed
-        if reply is not LATER and ask.may_repeat():
+        if reply is not LATER and ctx.api_version >= PRODUCE_BATCHES_SINCE and ask.may_repeat():
             decision.repeats = ask
         return reply
 

@@ -9,6 +9,7 @@ from broker.cluster.followers import NO_CEILING
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
 from broker.partitions.incoming_batch import Buffer, ClientBatch
 from broker.partitions.record_rules import ZSTD_SINCE, RecordsRefusedError, is_transactional, next_batch, one_batch
+from broker.requests.message_sets import PRODUCE_BATCHES_SINCE
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -220,7 +221,9 @@ class Ask:
                         raise topic
                     if not 0 <= index < len(topic.partitions):
                         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    found[label, index] = b"" if records is None else one_batch(records, zstd_allowed)
+                    if records is not None and api_version >= PRODUCE_BATCHES_SINCE:
+                        records = one_batch(records, zstd_allowed)
+                    found[label, index] = b"" if records is None else records
                 except KafkaError as error:
                     self.refuse(entry, error)
                     broken.add((label, index))

@@ -26,6 +26,7 @@ from broker.security.session import Mechanism, Session
 if TYPE_CHECKING:
     from broker.cluster.listeners import Listener, Node
     from broker.cluster.metadata import ClusterMetadata
+    from broker.config.releases import Release
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
     from broker.turn.turn import Turn
@@ -37,6 +38,13 @@ logger = logging.getLogger("momus.security")
 SCRAM_MODULE: Final = "ScramLoginModule"
 ENTRY: Final = "KafkaServer"  # of a file of logins
 MODULES: Final = {PLAIN: "PlainLoginModule", OAUTHBEARER: "OAuthBearerLoginModule"}
+ORIGINS_SINCE: Final = (4, 4)
+WAYS_OUT: Final = {
+    "audience": 'Set "sasl.oauthbearer.expected.audience" to the audience(s) that identify this cluster, or set'
+    ' "sasl.oauthbearer.allow.unverified.audience" to true to accept tokens regardless of their audience.',
+    "issuer": 'Set "sasl.oauthbearer.expected.issuer" to the issuer of your tokens, or set'
+    ' "sasl.oauthbearer.allow.unverified.issuer" to true to accept tokens of any issuer.',
+}
 JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 CLOSING_DELAY_S: Final = 0.05
 MOST_SALTS: Final = 100  # that made-up ones are modelled on
@@ -79,6 +87,21 @@ def check_sasl(config: BrokerConfig, nodes: list[Node]) -> None:
             login_module(settings, mechanism)
             if mechanism == OAUTHBEARER and settings.text(JWKS, mechanism):
                 need("jwt", JWKS)
+                _check_origins(settings, config.release)
+
+
+def _check_origins(settings: ListenerSettings, release: Release | None) -> None:
+    """Tokens of any audience or issuer are taken only where that is said, since Kafka 4.4. Errors: ConfigError."""
+    if release is not None and tuple(map(int, release.name.split("."))) < ORIGINS_SINCE:
+        return
+    for what, claim in (("audience", "aud"), ("issuer", "iss")):
+        wanted, lenient = f"sasl.oauthbearer.expected.{what}", f"sasl.oauthbearer.allow.unverified.{what}"
+        if not settings.text(wanted, OAUTHBEARER) and settings.text(lenient, OAUTHBEARER) != "true":
+            raise StartRefusedError(
+                wanted,
+                f'The OAuth validator for the broker requires "{wanted}" to be configured so that the token\'s {what}'
+                f' ("{claim}") claim can be verified, but it was not set. {WAYS_OUT[what]}',
+            )
 
 
 def check_users(config: BrokerConfig, nodes: list[Node], *, has_users: bool) -> None:

@@ -13,6 +13,7 @@ from broker.cluster.copies import RECORDINGS
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.config.addresses import host_port
 from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.loop.idle import close, close_idle
 from broker.shell.loop.spin import Spin, usable_processors
 from broker.shell.loop.steps import Steps
 from broker.shell.sockets.doors import Doors
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from broker.shell.registry.opened import OpenRegistry
     from broker.shell.sync_threads import SyncThreads
     from broker.wire.clients import Room
-    from broker.wire.connection import Connection
     from storage.files.env import SystemFiles
     from storage.log.log import Log
 
@@ -83,6 +83,7 @@ class ClusterServer:
         self._servers: dict[Node, list[asyncio.Server]] = {}
         self._alarm: asyncio.Handle | None = None
         self._sweeping: asyncio.Handle | None = None
+        self.is_sweeping = False  # connections are left to close, a few in each iteration
         self._closing = False
         self._doors = Doors(self.loop, plan.new_config())
         self._snapshots: Snapshots | None = None
@@ -129,7 +130,7 @@ class ClusterServer:
             for node in self.nodes:
                 await self.listen(node)
             self._after_turn()
-            self._sweep()
+            self.sweep()
             self.broker.start_maintenance()
             self._steps.turn_ended()
 
@@ -180,7 +181,7 @@ class ClusterServer:
             server.close()
         for connection in list(self.broker.clients.open):
             if connection.node_id == node.node_id:
-                _close(connection)
+                close(connection)
 
     # -- the clock
 
@@ -191,14 +192,12 @@ class ClusterServer:
         return clock  # type: ignore[no-any-return]  # movable where there is an endpoint
 
     def clock_moved(self) -> None:
-        """Run the timers that have become due. Clients do not become idle because the clock was moved."""
-        turn = self.broker.turn
-        turn.read_clock()
-        for connection in self.broker.clients.open:
-            connection.last_active_ms = turn.steady_ms
+        """Run the timers that have become due. What these answer is not idle: `sweep` is for later."""
+        self.broker.turn.read_clock()
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self.loop.call_soon(self._ring)
+        self._sweep_later(IDLE_SWEEP_S)
 
     # -- the turn
 
@@ -244,22 +243,17 @@ class ClusterServer:
 
     # -- the end
 
-    def _sweep(self) -> None:
-        """Close connections that have been idle for connections.max.idle.ms."""
-        broker = self.broker
-        is_more = self._doors.authenticate and broker.security.sweep(SWEPT)
+    def sweep(self) -> None:
+        """Close connections that have been idle for connections.max.idle.ms, or that do not authenticate."""
+        is_more = self._doors.authenticate and self.broker.security.sweep(SWEPT)
         limit_ms = self.config.connections_max_idle_ms
-        now_ms = broker.turn.env.clock.steady_ms()
-        closed = 0
-        for connection in list(broker.clients.open) if limit_ms > 0 else ():
-            if now_ms - connection.last_active_ms > limit_ms and not connection.out:
-                if closed == SWEPT:
-                    is_more = True
-                    break
-                closed += 1
-                _close(connection)
-        wait_s = 0 if is_more else min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000)
-        self._sweeping = self.loop.call_later(wait_s, self._sweep)
+        self.is_sweeping = close_idle(self.broker.clients, limit_ms, SWEPT) or is_more
+        self._sweep_later(0 if self.is_sweeping else min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000))
+
+    def _sweep_later(self, wait_s: float) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self._sweeping = self.loop.call_later(wait_s, self.sweep)
 
     async def reset(self) -> Broker:
         """Drop all data and connections, and begin again with nothing, on the same ports, as planned.
@@ -351,7 +345,7 @@ class ClusterServer:
     def _hang_up(self, broker: Broker) -> None:
         broker.clients.closed = True
         for connection in list(broker.clients.open):
-            _close(connection)
+            close(connection)
         self._steps.cancel()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -385,8 +379,3 @@ class ClusterServer:
                 self.disk.remove_tree(f"{self.plan.data_dir}/{RECORDINGS}")
             if self.plan.security is not None:
                 self.plan.security.close()
-
-
-def _close(connection: Connection) -> None:
-    # close would wait for ever for a client that does not read
-    (connection.transport.abort if connection.stuffed else connection.transport.close)()

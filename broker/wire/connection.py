@@ -32,7 +32,6 @@ class Connection(ReplyQueue):
         "generation",
         "guard",
         "host",
-        "last_active_ms",
         "learned",
         "listener",
         "local_host",
@@ -60,7 +59,6 @@ class Connection(ReplyQueue):
         self.parts: list[bytes] = []  # the pieces of a large incomplete frame
         self.parts_size = self.needed = 0  # needed: bytes of the incomplete frame, size field included
         self.stuffed = False  # the transport asked to stop writing
-        self.last_active_ms = 0
         self.learned: dict[int, Any] = {}  # by API: what is kept of earlier requests for their repeats
         self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
@@ -100,6 +98,7 @@ class Connection(ReplyQueue):
     def resume_writing(self) -> None:
         """The client has caught up."""
         self.stuffed = False
+        self.last_active_ms = self.turn.env.clock.steady_ms()
         if not self.closed:
             self._resume()
             self.weigh()

@@ -24,6 +24,7 @@ class ReplyQueue:
         "closed",
         "gate",
         "halted",
+        "last_active_ms",
         "out",
         "service",
         "stream",
@@ -43,6 +44,7 @@ class ReplyQueue:
         self.unsent = 0  # bytes of the replies in out
         self.halted = False  # nothing is read from the client until it has read its replies
         self.weight = 0  # bytes it holds, as told to the backlog
+        self.last_active_ms = 0  # it was read from, or answered late; steady
         self.barred = False  # a reply depends on unsynced data: only `release` sends
         self.stream = ReplyStream(service.metrics)
         self.gate: Any = None  # the faults that act on its replies
@@ -68,6 +70,7 @@ class ReplyQueue:
         """Put a reply into the slot its request took."""
         if not self.closed:
             self.out[slot - self.base] = reply
+            self.last_active_ms = self.turn.steady_ms
             self.unsent += len(reply) if isinstance(reply, bytes) else size_of(reply)
 
     def add(self, reply: bytes) -> int:

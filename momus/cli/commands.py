@@ -211,6 +211,11 @@ def group_describe(
             )
             _table(described["members"], MEMBER_COLUMNS[described["type"]])
             share = described["type"] == "share"
+            if queue := described.get("dead_letter_queue"):
+                takes = {None: "  (no such topic)", False: "  (which does not take them)", True: ""}[queue["accepts"]]
+                say(
+                    f"dead letters go to {queue['topic']}, {'with' if queue['copies'] else 'without'} the record{takes}"
+                )
             _table(described["offsets"], SHARE_COLUMNS if share else OFFSET_COLUMNS)
     if any(described["state"] == "Dead" and not described["offsets"] for described in groups):
         raise SystemExit(1)  # what Kafka answers for a group that does not exist

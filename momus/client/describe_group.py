@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+TOPIC, GROUP = 2, 32  # of DescribeConfigs
+DEAD_LETTERS = "errors.deadletterqueue"
 Row = dict[str, object]
 Call = Callable[[Any], Any]  # sends a request to the group's coordinator
 Check = Callable[[str, int, str | None], None]  # raises for an error: what was asked, code, message
@@ -13,7 +15,8 @@ Check = Callable[[str, int, str | None], None]  # raises for an error: what was 
 def describe_by_type(call: Call, check: Check, group_id: str) -> Row | None:
     """State, epochs and members of a consumer, streams or share group; None: of a classic or an unknown one.
 
-    Shape:   type, state, group_epoch, assignment_epoch, members; of a share group also offsets.
+    Shape:   type, state, group_epoch, assignment_epoch, members; of a share group also offsets, and dead_letter_queue:
+             topic, copies, accepts (None: the topic is not there); None: the group has none, or its configs are hidden.
     Errors:  what `call` and `check` raise.
     """
 
@@ -23,7 +26,9 @@ def describe_by_type(call: Call, check: Check, group_id: str) -> Row | None:
         return group
 
     kind = _kind(call, group_id)
-    describe = {"consumer": _consumer, "streams": _streams, "share": _share}.get(kind)
+    if kind == "share":
+        return {"type": kind, **_share(ask, group_id, call)}
+    describe = {"consumer": _consumer, "streams": _streams}.get(kind)
     return None if describe is None else {"type": kind, **describe(ask, group_id)}
 
 
@@ -92,7 +97,31 @@ def _streams(ask: Call, group_id: str) -> Row:
     return {**_head(described), "members": members}
 
 
-def _share(ask: Call, group_id: str) -> Row:
+def _configs(call: Call, kind: int, name: str, *keys: str) -> dict[str, str] | None:
+    """Values of a resource; None: it is not there, or not for this client."""
+    from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+    (found,) = call(DescribeConfigsRequest(resources=[resource])).results
+    return None if found.error_code else {row.name: row.value or "" for row in found.configs}
+
+
+def _dead_letter_queue(call: Call, group_id: str) -> Row | None:
+    """Where what the group gives up goes. A release before 4.4 does not know the settings."""
+    topic, copies = f"{DEAD_LETTERS}.topic.name", f"{DEAD_LETTERS}.copy.record.enable"
+    group = _configs(call, GROUP, group_id, topic, copies) or {}
+    name = group.get(topic, "").strip()
+    if not name:
+        return None
+    accepts = _configs(call, TOPIC, name, f"{DEAD_LETTERS}.group.enable")
+    return {
+        "topic": name,
+        "copies": group.get(copies) == "true",
+        "accepts": None if accepts is None else accepts.get(f"{DEAD_LETTERS}.group.enable") == "true",
+    }
+
+
+def _share(ask: Call, group_id: str, call: Call) -> Row:
     from protocol.messages.share_group import ShareGroupDescribeRequest
     from protocol.messages.share_offsets import (
         DescribeShareGroupOffsetsRequest,
@@ -106,6 +135,7 @@ def _share(ask: Call, group_id: str) -> Row:
         **_head(described),
         "protocol": described.assignor_name,
         "members": [_member(m, _partitions(m.assignment.topic_partitions)) for m in described.members],
+        "dead_letter_queue": _dead_letter_queue(call, group_id),
         "offsets": [
             {
                 "topic": topic.topic_name,

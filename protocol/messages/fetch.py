@@ -41,13 +41,13 @@ class ForgottenTopic(Message):
     partitions: list[int] = field(Array(Int32), "7+")
 
 
-@message(api_key=1, versions="4-18", flexible="12+")
+@message(api_key=1, versions="0-18", flexible="12+")
 class FetchRequest(Message):
-    """Read record batches.
+    """Read record batches; before 4 message sets (message_set.py): in 0 and 1 of magic 0, in 2 and 3 of magic 1.
 
-    5 log start offset; 7 sessions (KIP-227); 9 leader epoch (KIP-320); 11 rack; 12 last fetched epoch; 13
-    topic ids; 15 replica state as a tag (KIP-903); 17 directory ids (KIP-853); 18 high watermark
-    (KIP-1166).
+    3 bytes of all partitions; 4 isolation level; 5 log start offset; 7 sessions (KIP-227); 9 leader epoch
+    (KIP-320); 11 rack; 12 last fetched epoch; 13 topic ids; 15 replica state as a tag (KIP-903); 17 directory
+    ids (KIP-853); 18 high watermark (KIP-1166).
     """
 
     cluster_id: str | None = field(String, "12+", nullable="12+", tag=0, tagged="12+", default=None)
@@ -120,9 +120,9 @@ class FetchResponseNodeEndpoint(Message):
     rack: str | None = field(String, "16+", nullable="16+", default=None)
 
 
-@message(api_key=1, versions="4-18", flexible="12+")
+@message(api_key=1, versions="0-18", flexible="12+")
 class FetchResponse(Message):
-    """Record batches of each partition.
+    """Record batches of each partition, before 4 message sets.
 
     7 sessions; 11 preferred replica; 12 divergence and current leader as tags; 13 topic ids; 16 node
     endpoints.
@@ -142,6 +142,7 @@ class ListOffsetsPartition(Message):
     partition_index: int = field(Int32)
     current_leader_epoch: int = field(Int32, "4+", default=-1)
     timestamp: int = field(Int64)
+    max_num_offsets: int = field(Int32, "0", default=1)
 
 
 @nested
@@ -150,9 +151,9 @@ class ListOffsetsTopic(Message):
     partitions: list[ListOffsetsPartition] = field(Array(ListOffsetsPartition))
 
 
-@message(api_key=2, versions="1-11", flexible="6+")
+@message(api_key=2, versions="0-11", flexible="6+")
 class ListOffsetsRequest(Message):
-    """Look offsets up by timestamp; negative timestamps are special offsets."""
+    """Look offsets up by timestamp; negative timestamps are special offsets. 0 asks for several, of segments."""
 
     replica_id: int = field(Int32)
     isolation_level: int = field(Int8, "2+")
@@ -164,6 +165,7 @@ class ListOffsetsRequest(Message):
 class ListOffsetsPartitionResponse(Message):
     partition_index: int = field(Int32)
     error_code: int = field(Int16)
+    old_style_offsets: list[int] = field(Array(Int64), "0")
     timestamp: int = field(Int64, "1+", default=-1)
     offset: int = field(Int64, "1+", default=-1)
     leader_epoch: int = field(Int32, "4+", default=-1)
@@ -175,9 +177,9 @@ class ListOffsetsTopicResponse(Message):
     partitions: list[ListOffsetsPartitionResponse] = field(Array(ListOffsetsPartitionResponse))
 
 
-@message(api_key=2, versions="1-11", flexible="6+")
+@message(api_key=2, versions="0-11", flexible="6+")
 class ListOffsetsResponse(Message):
-    """Offset and timestamp for each partition."""
+    """Offset and timestamp for each partition; in 0 a list of offsets."""
 
     throttle_time_ms: int = field(Int32, "2+")
     topics: list[ListOffsetsTopicResponse] = field(Array(ListOffsetsTopicResponse))

@@ -22,12 +22,13 @@ class TopicProduceData(Message):
     partition_data: list[PartitionProduceData] = field(Array(PartitionProduceData))
 
 
-@message(api_key=0, versions="3-13", flexible="9+")
+@message(api_key=0, versions="0-13", flexible="9+")
 class ProduceRequest(Message):
     """Append record batches to partitions.
 
-    0 to 2 are advertised for librdkafka's sake and refused (KAFKA-18659). 3 transactional id; 7 zstd; 11 knows
-    TRANSACTION_ABORTABLE; 12 adds the partition to the transaction by itself (KIP-890); 13 topic ids (KIP-516).
+    0 to 2 have message sets (message_set.py); brokers without as.version advertise them for librdkafka's sake and
+    refuse them (KAFKA-18659). 3 record batches, transactional id; 7 zstd; 11 knows TRANSACTION_ABORTABLE;
+    12 adds the partition to the transaction by itself (KIP-890); 13 topic ids (KIP-516).
     """
 
     transactional_id: str | None = field(String, "3+", nullable="3+", default=None)
@@ -77,7 +78,7 @@ class ProduceResponseNodeEndpoint(Message):
     rack: str | None = field(String, "10+", nullable="10+", default=None)
 
 
-@message(api_key=0, versions="3-13", flexible="9+")
+@message(api_key=0, versions="0-13", flexible="9+")
 class ProduceResponse(Message):
     """The base offset of each batch; not sent for acks=0.
 

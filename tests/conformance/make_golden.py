@@ -2,6 +2,7 @@
 
 golden_frames.txt    every declared request and response in every version, from the values of golden_values.py
 golden_refusals.txt  what Kafka answers when it refuses those requests whole
+golden_message_sets.txt  three records as message sets of magic 0 and 1, with each codec
 """
 
 from __future__ import annotations
@@ -21,17 +22,29 @@ from protocol.api import ApiKey, is_declared, request_class, response_class  # n
 from protocol.declare import Message  # noqa: E402  # the same
 
 CURRENT, OLD = "4.4.0", "3.9.1"  # as pom.xml has them
-OLD_VERSIONS = {"OffsetCommit": (0, 1), "OffsetFetch": (0,)}  # Kafka 4 has them no more
+OLD_VERSIONS = {  # Kafka 4 has them no more
+    "Produce": (0, 1, 2),
+    "Fetch": (0, 1, 2, 3),
+    "ListOffsets": (0,),
+    "OffsetCommit": (0, 1),
+    "OffsetFetch": (0,),
+}
+OLD_NAMES = "Produce 0-2, Fetch 0-3, ListOffsets 0, OffsetCommit 0-1 and OffsetFetch 0"
 FRAMES_HEAD = f"""\
 # Messages in every version: name, version, kind of value (golden_values.py), bytes of the body in hex.
 # Provenance: made by `make golden`. Kafka's JsonConverter classes read the values, its Data classes wrote the bytes:
-# kafka-clients {CURRENT}; for OffsetCommit 0-1 and OffsetFetch 0, which it no longer has, kafka-clients {OLD}.
+# kafka-clients {CURRENT}; for {OLD_NAMES},
+# which it no longer has, kafka-clients {OLD}.
 """
 REFUSALS_HEAD = f"""\
 # Whole requests refused with NOT_COORDINATOR: name, version, kind of value, bytes of the response's body in hex.
 # Provenance: made by `make golden`. AbstractRequest.parseRequest of kafka-clients {CURRENT} read the frame of the same
 # name, version and kind in golden_frames.txt; its getErrorResponse(0, Errors.NOT_COORDINATOR.exception()) answered.
-# For OffsetCommit 0-1 and OffsetFetch 0: kafka-clients {OLD}.
+# For {OLD_NAMES}: kafka-clients {OLD}.
+"""
+SETS_HEAD = f"""\
+# Message sets of three records: magic, codec, create or append (kind of timestamp), bytes in hex.
+# Provenance: made by `make golden`: tests/e2e/java/src/MessageSets.java, by MemoryRecords of kafka-clients {OLD}.
 """
 
 Case = tuple[type[Message], int, str]  # message, version, kind
@@ -61,13 +74,19 @@ def run_kafka(class_path: str, asked: list[Case]) -> list[str]:
     return answers
 
 
+def message_sets(class_path: str) -> str:
+    """The lines of MessageSets.java."""
+    command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path, str(JAVA / "src" / "MessageSets.java")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+
+
 def _may_fail(kind: str, text: str) -> bool:
     """Kafka writes null records and a null list of users, and then fails to refuse these requests."""
     return kind == "null" and not text.startswith("!") and "NullPointerException" in text
 
 
 def main() -> None:
-    """Write both files; a message that Kafka does not take ends the program before."""
+    """Write the files; a message that Kafka does not take ends the program before."""
     current, old = fetch_jars("current"), fetch_jars("old-client")
     old_path = f"{old}/kafka-clients-{OLD}.jar:{current}/*"  # JSON comes from the current tools
     asked = cases()
@@ -92,6 +111,7 @@ def main() -> None:
             refusals.append(f"{name} {refusal}\n")
     (HERE / "golden_frames.txt").write_text(FRAMES_HEAD + "".join(frames))
     (HERE / "golden_refusals.txt").write_text(REFUSALS_HEAD + "".join(refusals))
+    (HERE / "golden_message_sets.txt").write_text(SETS_HEAD + message_sets(f"{old}/*"))
     sys.stdout.write(f"{len(frames)} frames and {len(refusals)} refusals written to {HERE}\n")
 
 

@@ -44,6 +44,7 @@ _EXPLAINED = {
     "FindCoordinatorRequest",
     "UnregisterControllerRequest",
 }
+_FETCH_BATCHES_SINCE = 4  # Kafka 3.9 answers null to older ones, which not all clients read, and Kafka 4 empty records
 _UNORDERED = {"OffsetFetchRequest", "ProduceRequest", "WriteTxnMarkersRequest"}  # Kafka goes through hash maps
 
 
@@ -65,6 +66,12 @@ def test_refusal_of_a_request_equals_that_of_kafka(name: str) -> None:
         wire = codec(response_class(cls.API_KEY), version)
         written = wire.encode(response)
         expected = bytes.fromhex(answered)
+        if name == "FetchRequest" and version < _FETCH_BATCHES_SINCE:
+            answer = wire.decode(expected)[0]
+            for each in [each for topic in answer.responses for each in topic.partitions]:
+                assert each.records is None
+                each.records = b""
+            expected = wire.encode(answer)
         if name in _UNORDERED:
             written, expected = [wire.encode(_sort_lists(wire.decode(each)[0])) for each in (written, expected)]
         assert written.hex() == expected.hex(), f"{name} v{version} {kind}"

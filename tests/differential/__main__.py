@@ -2,6 +2,7 @@
 
     make differ ARGS="--seed 7 --cases 300"                        the default profile
     make differ ARGS="--profile restarts --seed 7 --cases 200"     latest, assignors, nodes, share, letters, expiry
+    make differ ARGS="--against 4.3.1 --seed 7"                    that release, which momus imitates
     make differ ARGS="--replay build/differential/X.json"          one case again
     make differ ARGS="--at 70000012,70000013"                      some cases again, by the seeds that were printed
     make differ ARGS="--record"                                    Kafka's answers for make test; or --profile share
@@ -42,6 +43,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--profile", choices=sorted(PROFILES), default="default")
     parser.add_argument("--only", default="", help="families of the profile, with commas")
+    parser.add_argument("--against", default="", help="an older release of Apache Kafka, as in 4.3.1")
     parser.add_argument("--inside", action="store_true", help="momus in this process, not in one of its own")
     parser.add_argument("--shrink-seconds", type=float, default=20.0)
     parser.add_argument("--scripts", type=Path, default=Path("build/differential"))
@@ -61,11 +63,13 @@ def main() -> int:
         return record(args.profile)
     if args.replay:
         script = Script.read(args.replay)
-        return replay([script], args.inside)
+        return replay([script], args.inside, args.against)
     if args.at:
         seeds = [int(text) for text in args.at.split(",")]
         return replay(
-            [Script("case", args.profile, seed, make_case(args.profile, seed)[1]) for seed in seeds], args.inside
+            [Script("case", args.profile, seed, make_case(args.profile, seed)[1]) for seed in seeds],
+            args.inside,
+            args.against,
         )
     return campaign(args)
 
@@ -78,7 +82,7 @@ def campaign(args: argparse.Namespace) -> int:
         cases = min(CASES_A_ROUND, end - state["next"])
         only = [name for name in args.only.split(",") if name] or None
         plan = Plan(args.profile, args.seed, cases, state["next"], only, args.inside, args.shrink_seconds, args.scripts)
-        brokers = Brokers(args.profile, args.inside)
+        brokers = Brokers(args.profile, args.inside, args.against)
         try:
             result = run(plan, brokers)
         finally:
@@ -119,12 +123,12 @@ def report(result: Result) -> None:
     sys.stdout.flush()
 
 
-def replay(scripts: list[Script], inside: bool) -> int:
+def replay(scripts: list[Script], inside: bool, against: str) -> int:
     """Single cases, shown whole."""
     pairs = unexplained = 0
-    brokers = Brokers(scripts[0].profile, inside)
+    brokers = Brokers(scripts[0].profile, inside, against)
     try:
-        pair = brokers.pair(0, allow_list(scripts[0].profile))
+        pair = brokers.pair(0, allow_list(scripts[0].profile, against))
         for script in scripts:
             outcome = pair.play(script.steps, script.slow_s)
             sys.stdout.write(describe(script, outcome) + "\n")

@@ -78,10 +78,10 @@ class KafkaPeer:
     name = "kafka"
     is_live = True
 
-    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None, version: str = "") -> None:
         self.nodes = nodes
         self._directory = Path(tempfile.mkdtemp(prefix="differential-kafka-"))
-        self._libraries = f"{fetch_jars('current')}/*"
+        self._libraries = f"{fetch_jars('current', version)}/*"
         self._ports = [free_port() for _ in range(nodes)]
         self._controller = free_port()
         self._processes: list[subprocess.Popen[bytes]] = []

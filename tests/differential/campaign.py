@@ -87,15 +87,18 @@ class Result:
 class Brokers:
     """The brokers of a profile, started together."""
 
-    def __init__(self, profile: str, inside: bool) -> None:
+    def __init__(self, profile: str, inside: bool, against: str = "") -> None:
         chosen = PROFILES[profile]
+        self.against = against  # an older release of Apache Kafka, which momus imitates; empty: the current one
         self.profile = chosen
         self.inside = inside
-        self.kafka: Peer = KafkaPeer(chosen.nodes, {**chosen.settings, **chosen.kafka})
+        self.kafka: Peer = KafkaPeer(chosen.nodes, {**chosen.settings, **chosen.kafka}, against)
         self.momus: Peer | None = None if inside else self._momus()
 
     def _momus(self) -> Peer:
         settings = {**self.profile.settings, **self.profile.momus}
+        if self.against:
+            settings["as.version"] = ".".join(self.against.split(".")[:2])
         if self.inside:
             return WorldPeer(self.profile.nodes, settings, follows=True)
         return MomusPeer(self.profile.nodes, settings)
@@ -110,10 +113,10 @@ class Brokers:
         self.kafka.stop()
 
 
-def allow_list(profile: str = "default") -> AllowList:
-    """The rules of the project, and those of a profile."""
-    more = PROFILES[profile].rules
-    return AllowList([ALLOW, OPEN, *([ALLOW.with_name(more)] if more else [])])
+def allow_list(profile: str = "default", against: str = "") -> AllowList:
+    """The rules of the project, those of a profile, and those of an older release."""
+    more = [PROFILES[profile].rules, "older.json" if against else ""]
+    return AllowList([ALLOW, OPEN, *(ALLOW.with_name(name) for name in more if name)])
 
 
 def run(plan: Plan, brokers: Brokers) -> Result:
@@ -177,7 +180,7 @@ def _count(result: Result, seed: int, family: str, outcome: Outcome, steps: list
 def _work(at: int, count: int, plan: Plan, brokers: Brokers, out: Queue[Any], stop: Event) -> None:
     profile = PROFILES[plan.profile]
     try:
-        pair = brokers.pair(plan.first * 100 + at, allow_list(plan.profile))
+        pair = brokers.pair(plan.first * 100 + at, allow_list(plan.profile, brokers.against))
         seeds = [plan.seed * SEEDS_APART + number for number in range(plan.first + at, plan.first + plan.cases, count)]
         size = CASES_A_RESTART if profile.restarts else 1
         for begin in range(0, len(seeds), size):
@@ -204,7 +207,7 @@ def _dig(plan: Plan, brokers: Brokers, result: Result) -> None:
     """Play each class again, make it small, write its script."""
     if not result.kinds:
         return
-    pair = brokers.pair(90_000 + plan.first, allow_list(plan.profile))
+    pair = brokers.pair(90_000 + plan.first, allow_list(plan.profile, brokers.against))
     for name, kind in sorted(result.kinds.items(), key=lambda item: -item[1].count):
         found = None
         for seed, _ in sorted(kind.samples, key=lambda sample: sample[1])[:SAMPLES]:

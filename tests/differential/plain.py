@@ -23,6 +23,7 @@ Values: TypeAlias = dict[str, Plain]
 KEYS: dict[str, int] = {api_name(key): int(key) for key in ApiKey if is_declared(int(key))}
 RANGES = {"Int8": 7, "Int16": 15, "Int32": 31, "Int64": 63}
 UNSIGNED = {"UInt16": 16, "UInt32": 32}
+BATCHES_SINCE = {"Produce": 3, "Fetch": 4, "ListOffsets": 1}
 UNSUPPORTED_VERSION = b"\0\x23"
 
 
@@ -38,9 +39,9 @@ def kafka_name(name: str) -> str:
 
 
 def versions(api: str) -> tuple[int, int]:
-    """First and last version that is declared."""
+    """First and last version that is declared, but for those of message sets, which Apache Kafka 4 does not serve."""
     cls = request_class(KEYS[api])
-    return cls.MIN_VERSION, cls.MAX_VERSION
+    return max(cls.MIN_VERSION, BATCHES_SINCE.get(api, 0)), cls.MAX_VERSION
 
 
 def shape_of(api: str, version: int) -> int:

@@ -11,6 +11,11 @@ from momus_command import run_momus
 from wire_peer import Peer
 
 from momus import Broker
+from protocol.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.streams_group import (
@@ -87,3 +92,31 @@ def test_share_group(broker, peer):
     assert [member["assignment"] for member in found["members"]] == [["orders-0", "orders-1"]]
     assert found["offsets"] == [{"topic": "orders", "partition": p, "start": None, "lag": None} for p in (0, 1)]
     assert "shared  share  Stable" in shown
+    assert found["dead_letter_queue"] is None
+    assert "dead letters" not in shown
+
+
+@pytest.mark.parametrize(
+    ("of_topic", "copies", "accepts", "line"),
+    [
+        (None, "true", None, "dead letters go to dlq.new, with the record  (no such topic)\n"),
+        ("false", "false", False, "dead letters go to dlq.old, without the record  (which does not take them)\n"),
+        ("true", "true", True, "dead letters go to dlq.set, with the record\n"),
+    ],
+    ids=["no topic", "topic of something else", "queue"],
+)
+def test_dead_letter_queue_of_a_share_group(broker, peer, of_topic, copies, accepts, line):
+    name = line.split()[4].rstrip(",")
+    if of_topic is not None:
+        broker.create_topic(name, config={"errors.deadletterqueue.group.enable": of_topic})
+    values = {"errors.deadletterqueue.topic.name": name, "errors.deadletterqueue.copy.record.enable": copies}
+    rows = [IncrementalAlterConfigsRequestAlterableConfig(name=key, value=value) for key, value in values.items()]
+    change = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=32, resource_name=name, configs=rows)
+    assert not peer.call(IncrementalAlterConfigsRequest(resources=[change]), 1).responses[0].error_code
+    request = ShareGroupHeartbeatRequest(
+        group_id=name, member_id="q-1", member_epoch=0, subscribed_topic_names=["orders"]
+    )
+    assert not peer.call(request, 1).error_code
+    found, shown = described(broker, name)
+    assert found["dead_letter_queue"] == {"topic": name, "copies": copies == "true", "accepts": accepts}
+    assert line in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 from clientwork import until
@@ -19,6 +19,7 @@ from broker.shell.control.routes import Call, RefusedError
 from momus import Broker
 from momus.cluster import Cluster
 from protocol.messages.classic_group import SyncGroupRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchRequestFetchPartition,
@@ -72,16 +73,65 @@ def test_idempotent_producer_is_forgotten_after_its_day(cluster):
     producer.produce("t", b"x")
     assert producer.flush(60) == 0
     topic = DescribeProducersRequestTopicRequest(name="t", partition_indexes=[0])
-    with closing(Wire(cluster.bootstrap_servers)) as wire:
 
-        def producers() -> int:
+    def producers() -> int:
+        with closing(Wire(cluster.bootstrap_servers)) as wire:  # an older one is idle, and closed
             answer = wire.call(DescribeProducersRequest(topics=[topic]), 0)
-            return len(answer.topics[0].partitions[0].active_producers)
+        return len(answer.topics[0].partitions[0].active_producers)
 
-        cluster.clock.advance(hours=23)
-        assert producers() == 1
-        cluster.clock.advance(hours=2)
-        assert producers() == 0
+    cluster.clock.advance(hours=23)
+    assert producers() == 1
+    cluster.clock.advance(hours=2)
+    assert producers() == 0
+
+
+def fetch_for(wait_ms: int) -> FetchRequest:
+    """Wait for records of topic t."""
+    wanted = FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1000)])
+    return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1000, topics=[wanted])
+
+
+def test_connections_that_are_idle_by_the_moved_clock_are_closed_and_others_are_not(cluster):
+    """60 of them: more than are closed at once."""
+    cluster.create_topic("t")
+    with ExitStack() as stack:
+        idle = [stack.enter_context(closing(Wire(cluster.bootstrap_servers))) for _ in range(60)]
+        answered, waiting, spoken = (stack.enter_context(closing(Wire(cluster.bootstrap_servers))) for _ in range(3))
+        for wire in idle:
+            topics(wire)
+        cluster.clock.advance(minutes=10)  # no longer than the limit
+        answered.send(fetch_for(60_000), 11)
+        waiting.send(fetch_for(3_600_000), 11)
+        for wire in (*idle[1:], spoken):  # these answers come after the broker has read the two above
+            topics(wire)
+        cluster.clock.advance(seconds=1)
+        assert idle[0].is_cut(), "idle for 601 s"
+        cluster.clock.advance(minutes=9)
+        assert answered.receive(fetch_for(60_000), 11).error_code == 0
+        topics(spoken)
+        cluster.clock.advance(seconds=60)
+        assert all(wire.is_cut() for wire in idle[1:])
+        assert waiting.is_cut(), "as in Kafka, a request that waits keeps no connection open"
+        assert (topics(answered), topics(spoken)) != ({}, {})
+
+
+def test_clients_go_on_after_their_connections_were_closed_for_idleness(cluster):
+    producer = Producer(cluster.client_config("confluent"))
+    for number in range(3):
+        producer.produce("t", str(number))
+        assert producer.flush(60) == 0
+        cluster.clock.advance(days=1)
+    assert [record.value for record in cluster.consume("t", 3)] == [b"0", b"1", b"2"]
+
+
+def test_no_connection_is_idle_where_the_limit_is_off(process):
+    with (
+        process.create_cluster(config={"connections.max.idle.ms": -1}) as cluster,
+        closing(Wire(cluster.bootstrap_servers)) as wire,
+    ):
+        topics(wire)
+        cluster.clock.advance(days=8)
+        topics(wire)
 
 
 @pytest.mark.parametrize("flush", ["memory", "os"])

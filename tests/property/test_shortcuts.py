@@ -56,9 +56,12 @@ ALL = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, 
 ALL |= {ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
 
+SERVED = {route.api_key: range(route.min_version, route.max_version + 1) for route in make_routes()}
+
+
 def versions(request: type[Message], *usual: int) -> list[int]:
-    """All versions of an API; those that clients use, and the newest, come more often."""
-    return [*range(request.MIN_VERSION, request.MAX_VERSION + 1), *[*usual, request.MAX_VERSION] * 4]
+    """All served versions of an API; those that clients use, and the newest, come more often."""
+    return [*SERVED[request.API_KEY], *[*usual, request.MAX_VERSION] * 4]
 
 
 KINDS = {
@@ -72,15 +75,16 @@ KINDS = {
     "txn offsets": list(range(TxnOffsetCommitRequest.MAX_VERSION + 1)),
 }
 # These versions are served from their bytes, from the second request on; of each API of broker/requests the newest is.
+# Message sets, declared as older versions and served where an older release is imitated, never are.
 REPEATED = {
     "commit": (OffsetCommitRequest, range(OffsetCommitRequest.MAX_VERSION, OffsetCommitRequest.MAX_VERSION + 1)),
     "offsets": (OffsetFetchRequest, range(8, OffsetFetchRequest.MAX_VERSION + 1)),
-    "fetch": (FetchRequest, range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1)),
+    "fetch": (FetchRequest, SERVED[ApiKey.FETCH]),
     "add": (AddPartitionsToTxnRequest, [AddPartitionsToTxnRequest.MAX_VERSION]),
     "add offsets": (AddOffsetsToTxnRequest, [AddOffsetsToTxnRequest.MAX_VERSION]),
     "txn offsets": (TxnOffsetCommitRequest, [TxnOffsetCommitRequest.MAX_VERSION]),
-    "produce": (ProduceRequest, range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)),
-    "txn produce": (ProduceRequest, range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)),
+    "produce": (ProduceRequest, SERVED[ApiKey.PRODUCE]),
+    "txn produce": (ProduceRequest, SERVED[ApiKey.PRODUCE]),
 }
 
 

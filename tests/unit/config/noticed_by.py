@@ -318,6 +318,9 @@ _SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         """,
     },
     "tests/unit/security/test_listener_settings.py": {
+        "test_signed_tokens_of_any_origin_are_taken_only_where_that_is_said": """
+            sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
+        """,
         "test_each_listener_has_its_own_users": """
             sasl.jaas.config
         """,

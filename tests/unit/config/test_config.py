@@ -128,6 +128,32 @@ def test_wrong_value_is_refused_with_key_value_and_reason(key, text, reason):
     assert key in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited (-1)"),
+        ({"log.retention.minutes": "0"}, "log.retention.ms must be unlimited (-1)"),
+        ({"log.retention.hours": "0"}, "log.retention.ms must be unlimited (-1)"),
+        ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),
+        ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),
+    ],
+)
+def test_age_that_cannot_be_meant_is_refused_in_the_words_of_kafka(settings, words):
+    with pytest.raises(ConfigError, match="requirement failed") as error:
+        BrokerConfig.load(settings)
+    assert words in str(error.value)
+    BrokerConfig.load({"log.retention.hours": "0", "log.retention.ms": "1"})
+
+
+@pytest.mark.parametrize(("text", "is_number"), [(" 5", True), ("\t5\n", True), ("\x005", True), ("\u00a05", False)])
+def test_spaces_around_a_value_are_those_that_java_trims(text, is_number):
+    if is_number:
+        assert BrokerConfig.load({"num.partitions": text}).num_partitions == 5
+    else:
+        with pytest.raises(ConfigError):
+            BrokerConfig.load({"num.partitions": text})
+
+
 def test_unknown_keys_are_kept_and_reported():
     config = BrokerConfig.load({"ssl.provider": "/x", "num.partitions": "2"})
     assert config.unknown == {"ssl.provider": "/x"}
@@ -169,6 +195,8 @@ def test_dynamic_settings_replace_those_before_and_leave_fixed_ones_alone():
     assert (config.max_connections, config.num_partitions) == (6, 1)
     config.set_dynamic({"": {"max.connections": "6"}, "1": {"max.connections": "7"}})
     assert config.max_connections == 7
+    config.set_dynamic({"": {"log.retention.ms": "0"}})
+    assert config.topic_value("retention.ms", {}) == 604_800_000, "older versions kept what is refused now"
     config.set_dynamic({"2": {"max.connections": "8"}})
     assert config.max_connections == 5
 

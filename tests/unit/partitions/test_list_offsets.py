@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch
 
+from broker.handlers.list_offsets import list_offsets
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
@@ -75,6 +76,47 @@ def test_time_finds_the_first_record_that_late(filled: DataPath, timestamp: int,
 
 def test_time_after_the_last_record_finds_none(filled: DataPath) -> None:
     assert place(filled.list_offset(NOW_MS + 41)) == (-1, -1, -1)
+
+
+def old_offsets(path: DataPath, timestamp: int, most: int) -> list[int]:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=most)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+    [answer] = list_offsets(path, path.context(0), request).reply.topics[0].partitions
+    assert answer.error_code == 0
+    return list(answer.old_style_offsets)
+
+
+def test_version_0_answers_a_list_of_the_ends_and_of_where_segments_begin() -> None:
+    path = DataPath()
+    path.topic(segment_bytes="1048576")
+    assert old_offsets(path, LATEST, 9) == old_offsets(path, EARLIEST, 9) == [0]
+    for at in range(3):
+        path.produce(batch((None, bytes(700_000), (), NOW_MS + 10 * at)))
+    assert len(path.partition(path.metadata.topics["t"], 0).log.segments) == 3
+    assert old_offsets(path, LATEST, 9) == [3, 2, 1, 0]
+    assert old_offsets(path, LATEST, 1) == [3]
+    assert old_offsets(path, LATEST, 0) == old_offsets(path, LATEST, -1) == []
+    assert old_offsets(path, EARLIEST, 9) == [0]
+    assert old_offsets(path, NOW_MS - 1, 9) == []
+    assert old_offsets(path, NOW_MS + 10, 9)[-2:] == [1, 0]
+    assert old_offsets(path, NOW_MS + 10**9, 9) == [3, 2, 1, 0]
+
+
+def test_version_0_answers_no_offset_above_the_high_watermark(path: DataPath) -> None:
+    path.topic()
+    partition = path.partition(path.metadata.topics["t"], 0)
+    path.produce(batch(b"a"))
+    path.produce(batch(b"b"), end_turn=False)
+    if partition.high_watermark == partition.log.end_offset:
+        pytest.fail("the second record is readable too early for this test")
+    assert old_offsets(path, LATEST, 9) == [1, 0]
+
+
+def test_version_0_has_its_errors_in_the_partition(path: DataPath) -> None:
+    answer = path.list_offset(LATEST, "absent", version=0)
+    assert (answer.error_code, answer.old_style_offsets) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+    path.topic()
+    assert path.list_offset(MAX_TIMESTAMP, version=0).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_max_timestamp_is_the_latest_record_not_the_last(filled: DataPath) -> None:

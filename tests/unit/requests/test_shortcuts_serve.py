@@ -16,6 +16,7 @@ from core_requests import commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
 from broker.coordinator.runtime import LOADING
+from broker.requests.message_sets import FETCH_BATCHES_SINCE
 from broker.requests.repeated import Table
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -137,7 +138,7 @@ def sent_everywhere(twins: Twins, make: Callable[[], Any], version: int, *, lear
         assert learnt(twins) == known, "a request is learnt once"
 
 
-@each_case("version", range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1))
+@each_case("version", range(FETCH_BATCHES_SINCE, FetchRequest.MAX_VERSION + 1))
 def test_fetch_without_a_session(version: int) -> None:
     twins = Twins()
     for limits in ({"isolation_level": 1}, {"min_bytes": 0}, {"max_bytes": 100}, {"max_wait_ms": 500}):

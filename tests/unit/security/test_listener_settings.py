@@ -60,6 +60,39 @@ def test_signed_tokens_without_their_library_do_not_start(monkeypatch):
         check_sasl(made, make_nodes(made, None, 1))
 
 
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({}, "audience"),
+        ({"expected_audience": "momus"}, "issuer"),
+        ({"allow_unverified_audience": "true"}, "issuer"),
+        ({"expected_audience": "momus", "expected_issuer": "https://i"}, None),
+        ({"expected_audience": "momus", "allow_unverified_issuer": "true"}, None),
+        ({"allow_unverified_audience": "true", "allow_unverified_issuer": "true"}, None),
+        ({"as_version": "4.3"}, None),
+        ({"as_version": "4.4"}, "audience"),
+    ],
+)
+def test_signed_tokens_of_any_origin_are_taken_only_where_that_is_said(settings, refused):
+    made = config(
+        listeners="SASL_SSL://:1",
+        sasl_enabled_mechanisms="OAUTHBEARER",
+        sasl_oauthbearer_jwks_endpoint_url="file:///k",
+        **{key if key == "as_version" else f"sasl_oauthbearer_{key}": text for key, text in settings.items()},
+    )
+    nodes = make_nodes(made, None, 1)
+    if refused is None:
+        check_sasl(made, nodes)
+    else:
+        with pytest.raises(ConfigError, match=f'requires "sasl.oauthbearer.expected.{refused}"'):
+            check_sasl(made, nodes)
+
+
+def test_tokens_that_are_not_signed_need_no_origin():
+    made = config(listeners="SASL_SSL://:1", sasl_enabled_mechanisms="OAUTHBEARER")
+    check_sasl(made, make_nodes(made, None, 1))
+
+
 def test_each_listener_has_its_own_users():
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     world = sasl_world(

@@ -89,6 +89,7 @@ async def test_clock_is_moved_once_the_coordinators_of_a_start_are_loaded(monkey
     broker = SimpleNamespace(is_loading=True, turn=busy.turn)
     cluster: Any = SimpleNamespace(broker=broker, is_removed=False, clock=now)
     cluster.clock_moved = lambda: moved_at.append(busy.steps)
+    cluster.sweep, cluster.is_sweeping = lambda: None, False
 
     async def step(seconds: float) -> None:
         await busy.step(seconds)

@@ -1,7 +1,7 @@
 """Routes of a cluster's clock: show it, let time pass, stop it.
 
 Moving the clock is answered when all due work is done: members have timed out, offsets have expired, transactions are
-aborted.
+aborted, and connections that are idle by now are closed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         else:
             clock.advance(max(0, until_ms - clock.now_ms()))
     cluster.clock_moved()
-    return {**await show_clock(cluster, call), "settled": await settle(cluster, give_up_s)}
+    settled = await settle(cluster, give_up_s)
+    await _close_idle(cluster, give_up_s)
+    return {**await show_clock(cluster, call), "settled": settled}
 
 
 async def _wait_for_load(cluster: ClusterServer, give_up_s: float) -> None:
@@ -84,6 +86,14 @@ async def _pass_deadlines(cluster: ClusterServer, until_ms: int, give_up_s: floa
         clock.advance(max(0, due_ms - clock.steady_ms()))
         cluster.clock_moved()
         await settle(cluster, give_up_s)
+
+
+async def _close_idle(cluster: ClusterServer, give_up_s: float) -> None:
+    """Close connections that are idle by the moved clock; not those of which a request was answered by its move."""
+    loop = asyncio.get_running_loop()
+    cluster.sweep()
+    while cluster.is_sweeping and loop.time() < give_up_s:
+        await asyncio.sleep(0.001)
 
 
 async def settle(cluster: ClusterServer, give_up_s: float) -> bool:
