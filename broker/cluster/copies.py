@@ -18,6 +18,7 @@ recovery-point-offset-checkpoint                         replaced               
 BASE.log.cleaned, *.tmp, *.deleted, *-delete             unfinished, or on their way  left out
 clusters/, security/, .snapshots/, .recordings/          not of this cluster's state  left out
 .discarded.*, .lock, .momus-control                      not of this cluster's state  left out
+.momus-synced                                            written in place             left out
 .kafka_cleanshutdown                                     removed by a start           left out
 .momus-copy                                              removed by a start           written: every log is whole
 """
@@ -30,6 +31,7 @@ from broker.cluster.topic_names import METADATA_TOPIC
 from storage.files import checkpoints
 from storage.segments.recovery import CLEANED_SUFFIX, DELETED_SUFFIX
 from storage.segments.segment import LOG_SUFFIX
+from storage.segments.synced_ends import FILE_NAME as SYNCED_ENDS
 
 if TYPE_CHECKING:
     from storage.files.env import Files
@@ -42,7 +44,7 @@ SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
 DISCARDED: Final = ".discarded."  # begins the name of a folder with what a reset has put aside: see is_discarded
 STAYING: Final = {CLUSTERS, CONTROL, RECORDINGS, SECURITY, SNAPSHOTS}
 
-_LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
+_LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN, SYNCED_ENDS}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 
@@ -109,3 +111,20 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
     for folder in (*folders, new, new.rpartition("/")[0]) if sync else ():
         target.sync_dir(folder)
     return copied
+
+
+def move_aside(files: Files, path: str, doomed: str) -> None:
+    """Move all that a reset takes into a folder that may be removed; the mark of an unfinished change goes last."""
+    files.makedirs(doomed)
+    stays = {*STAYING, checkpoints.LOCK, checkpoints.UNFINISHED}
+    for name in files.listdir(path):
+        if name not in stays and not is_discarded(name):
+            files.rename(f"{path}/{name}", f"{doomed}/{name}")
+    files.remove(f"{path}/{checkpoints.UNFINISHED}")
+
+
+def remove_discarded(files: Files, path: str) -> None:
+    """Remove what a crash has left of earlier resets and removals."""
+    for name in files.listdir(path):
+        if is_discarded(name):
+            files.remove_tree(f"{path}/{name}")

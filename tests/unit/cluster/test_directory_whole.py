@@ -8,7 +8,7 @@ import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import committed, fetch_bytes, fetch_request, produce_request
 
-from broker.cluster.copies import partitions_in
+from broker.cluster.copies import partitions_in, remove_discarded
 from broker.cluster.identity import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
@@ -144,7 +144,7 @@ def test_topic_whose_name_begins_as_what_was_put_aside_is_kept_until_a_reset():
     client.call(produce_request(name, 0, b"x"), 9)
     world = world.restart()
     directory = world.broker.directory
-    directory.remove_discarded()
+    remove_discarded(directory.env.files, directory.path)
     assert fetch_bytes(Client(world).call(fetch_request(name, 0, 0), 11))
     assert (name, 0) in partitions_in(world.files, DATA), "a copy and a clean end look for all logs"
     directory.discard()
