@@ -18,7 +18,7 @@ recovery-point-offset-checkpoint                         replaced               
 BASE.log.cleaned, *.tmp, *.deleted, *-delete             unfinished, or on their way  left out
 clusters/, security/, .snapshots/, .recordings/          not of this cluster's state  left out
 .discarded.*, .lock, .momus-control                      not of this cluster's state  left out
-.momus-synced                                            written in place             left out
+.momus-synced                                            written in place             its bytes copied
 .kafka_cleanshutdown                                     removed by a start           left out
 .momus-copy                                              removed by a start           written: every log is whole
 """
@@ -44,7 +44,7 @@ SNAPSHOTS: Final = ".snapshots"  # folder of the cluster's snapshots
 DISCARDED: Final = ".discarded."  # begins the name of a folder with what a reset has put aside: see is_discarded
 STAYING: Final = {CLUSTERS, CONTROL, RECORDINGS, SECURITY, SNAPSHOTS}
 
-_LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN, SYNCED_ENDS}
+_LEFT_OUT: Final = {*STAYING, checkpoints.LOCK, checkpoints.CLEAN_SHUTDOWN}
 _UNFINISHED: Final = (CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")
 
 
@@ -93,8 +93,11 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
         if name in _LEFT_OUT or is_discarded(name) or name.endswith((*_UNFINISHED, "-delete")):
             continue
         key = partition_of(name)
-        if key is None:
+        if name == SYNCED_ENDS:  # what is noted meanwhile is synced here too
+            target.write_file_atomic(f"{new}/{name}", source.read_file(f"{old}/{name}"), sync)
+        elif key is None:
             target.adopt(source, f"{old}/{name}", f"{new}/{name}")
+        if key is None:
             copied.files += 1
             continue
         folder, new_folder = f"{old}/{name}", f"{new}/{name}"

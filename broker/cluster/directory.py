@@ -57,13 +57,7 @@ class DataDirectory:
         """Lock the directory; make it if it does not exist. Errors: DirectoryError, OSError."""
         files = env.files
         refuse_strangers(files, path)
-        missing, parent = [], path.rstrip("/")
-        while parent and not files.exists(parent):
-            parent = parent.rpartition("/")[0]
-            missing.append(parent)
-        files.makedirs(path)
-        for parent in missing:  # the new directory itself must survive a power cut
-            files.sync_dir(parent)
+        checkpoints.make_directory(files, path)
         try:
             lock = files.lock(f"{path}/{checkpoints.LOCK}")
         except LockedError as error:
@@ -168,6 +162,8 @@ class DataDirectory:
             self.cleaned(key, log.cleaned_offset)
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
             log.sync()  # after a crash data may be in the page cache alone: sync it before a client sees it
+        if log.mark is not None:
+            log.mark.opened(log.synced_offset)
         log.before_start_moves = partial(self._log_will_begin, key)
         self.logs[key] = log
         return log

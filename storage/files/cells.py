@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from storage.files.inode import Inode
 
-SECTOR_BYTES: Final = 512
+_PWRITE: Final = getattr(os, "pwrite", None)  # not on every system
 
 
 class Cells(Protocol):
@@ -54,12 +54,11 @@ class SystemCells:
     def write(self, data: bytes, position: int) -> None:
         if self._fd < 0:
             return
-        pwrite = getattr(os, "pwrite", None)  # not on every system
-        if pwrite is None:
+        if _PWRITE is None:
             os.lseek(self._fd, position, os.SEEK_SET)
             os.write(self._fd, data)
         else:
-            pwrite(self._fd, data, position)
+            _PWRITE(self._fd, data, position)
 
     def sync(self) -> None:
         if self._fd >= 0:

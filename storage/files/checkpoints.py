@@ -118,11 +118,22 @@ def mark_clean_shutdown(files: Files, data_directory: str) -> None:
     files.write_file_atomic(f"{data_directory}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}', True)
 
 
+def make_directory(files: Files, path: str, *, sync: bool = True) -> None:
+    """Make a directory and those above it, unless it exists. Durable: with sync, when this returns."""
+    missing, parent = [], path.rstrip("/")
+    while parent and not files.exists(parent):
+        parent = parent.rpartition("/")[0]
+        missing.append(parent)
+    files.makedirs(path)
+    for parent in missing if sync else ():
+        files.sync_dir(parent)
+
+
 @contextmanager
 def unfinished(files: Files, data_directory: str, *, sync: bool) -> Iterator[None]:
     """The directory is marked as not whole until the block ends well. Durable: with sync, both times."""
     path = f"{data_directory}/{UNFINISHED}"
-    files.makedirs(data_directory)
+    make_directory(files, data_directory, sync=sync)
     files.write_file_atomic(path, b"", sync)
     yield
     files.remove(path)

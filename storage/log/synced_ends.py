@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from storage.segments.synced_ends import FILE_NAME, NO_TOPIC, LogId, SyncedEnds, SyncedMark
+from storage.segments.synced_ends import FILE_NAME, NO_TOPIC, UNKNOWN, LogId, SyncedEnds, SyncedMark
 
 if TYPE_CHECKING:
     from storage.files.env import Files
@@ -34,7 +34,7 @@ class SyncedEndsOfLogs:
             self._files.remove(self._path)
             self._files.sync_dir(self._directory)
         elif self._ends is None and self._is_kept and not has_logs:
-            self._ends = SyncedEnds.create(self._files, self._path)
+            self._ends = SyncedEnds.create(self._files, self._path, {})
 
     def begin(self, topic_ids: Collection[bytes], older: Iterable[LogId], opened: Iterable[Log]) -> None:
         """It is known which topics there are: forget others. In a directory without the file, make it now.
@@ -48,9 +48,11 @@ class SyncedEndsOfLogs:
         if self._ends is not None:
             self._ends.keep(topic_ids)
             return
-        self._ends = SyncedEnds.create(self._files, self._path, [(NO_TOPIC, 0), *older])
+        self._ends = SyncedEnds.create(self._files, self._path, dict.fromkeys([(NO_TOPIC, 0), *older], UNKNOWN))
         for log in opened:
             log.mark = self.mark(log.topic_id, 0)
+            if log.mark is not None:
+                log.mark.opened(log.synced_offset)
 
     def before(self, topic_id: bytes | None, index: int, recovery_point: int) -> int | None:
         """Below this offset a log was synced by an earlier process, and above it nothing was told to a client.

@@ -8,8 +8,7 @@ each sync and not synced itself, so a loss of power may leave an older one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from struct import Struct
 from typing import Final
 
@@ -24,8 +23,8 @@ UNKNOWN: Final = -1  # the log is older than the file, and has not been synced s
 NO_TOPIC: Final = bytes(16)  # the id of a log without one: that of the metadata
 
 _SLOT: Final = Struct(">16siq")  # topic id, partition, synced end; then the CRC-32C of these
-_CRC: Final = Struct(">I")
-SLOT_BYTES: Final = _SLOT.size + _CRC.size
+_CRC: Final = Struct(">I").pack
+SLOT_BYTES: Final = _SLOT.size + 4
 
 LogId = tuple[bytes, int]  # topic id and partition
 
@@ -33,7 +32,7 @@ LogId = tuple[bytes, int]  # topic id and partition
 def encode(log_id: LogId, end_offset: int) -> bytes:
     """A slot of the file."""
     data = _SLOT.pack(*log_id, end_offset)
-    return data + _CRC.pack(crc32c(data))
+    return data + _CRC(crc32c(data))
 
 
 class SyncedEnds:
@@ -69,12 +68,12 @@ class SyncedEnds:
         return SyncedEnds(cells)
 
     @staticmethod
-    def create(files: Files, path: str, older: Iterable[LogId] = ()) -> SyncedEnds:
-        """Begin the file. `older`: logs that are there already, of which it is unknown how far they are synced.
+    def create(files: Files, path: str, ends: Mapping[LogId, int]) -> SyncedEnds:
+        """Begin the file, with what is known of the logs that are there already, or UNKNOWN.
 
         Durable: when this returns. Errors: OSError.
         """
-        slots = b"".join(encode(log_id, UNKNOWN) for log_id in older)
+        slots = b"".join(encode(log_id, end_offset) for log_id, end_offset in ends.items())
         files.write_file_atomic(path, MAGIC + slots)
         return SyncedEnds(files.open_cells(path))
 
@@ -112,25 +111,40 @@ class SyncedEnds:
 class SyncedMark:
     """What the file says of one log."""
 
-    __slots__ = ("_cells", "_log_id", "_position", "cuts", "end_offset")
+    __slots__ = ("_cells", "_log_id", "_position", "_was_unknown", "cuts", "end_offset")
 
     def __init__(self, cells: Cells, log_id: LogId, position: int, end_offset: int) -> None:
         self._cells = cells
         self._log_id = log_id
         self._position = position
         self.end_offset = end_offset
+        self._was_unknown = end_offset == UNKNOWN
         self.cuts = 0  # how often the log was cut back: a sync that began before a cut has nothing to say after it
+
+    def opened(self, synced_offset: int) -> None:
+        """The log is open, and synced so far.
+
+        Durable: when this returns, where it was unknown before: it must not be unknown again. Errors: OSError.
+        """
+        if self.end_offset < synced_offset:
+            self.note(synced_offset, self.cuts)
+        if self._was_unknown:
+            self._cells.sync()
+            self._was_unknown = False
 
     def note(self, end_offset: int, cuts: int) -> None:
         """A sync has ended that began after so many cuts: everything below an offset is synced. From any thread.
 
         Where the mark cannot be written it says less than it could.
         """
+        slot = encode(self._log_id, end_offset)
         with self._cells.lock:
             if cuts == self.cuts:
                 self.end_offset = end_offset
-                with suppress(OSError):
-                    self._cells.write(encode(self._log_id, end_offset), self._position)
+                try:
+                    self._cells.write(slot, self._position)
+                except OSError:
+                    return
 
     def cut(self, end_offset: int) -> None:
         """The log is about to be cut back: what comes after this offset is not synced.

@@ -7,13 +7,14 @@ import errno
 import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, content, durable_env, put
 
+from broker.cluster.copies import copy_directory
 from protocol.record_batch import iter_batches
 from storage.files.env import Env, system_env
 from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFiles, sim_env
 from storage.log.log import Log
 from storage.log.synced_ends import SyncedEndsOfLogs
-from storage.segments.synced_ends import FILE_NAME, MAGIC, NO_TOPIC, SLOT_BYTES, SyncedEnds
+from storage.segments.synced_ends import FILE_NAME, MAGIC, NO_TOPIC, SLOT_BYTES, UNKNOWN, SyncedEnds
 
 TOPIC, OTHER = b"t" * 16, b"u" * 16
 PATH = f"/data/{FILE_NAME}"
@@ -214,7 +215,7 @@ def ends_in(files: MemoryFiles) -> SyncedEnds:
 
 def created(*older: tuple[bytes, int]) -> MemoryFiles:
     files = durable_env().files
-    SyncedEnds.create(files, PATH, older)
+    SyncedEnds.create(files, PATH, dict.fromkeys(older, UNKNOWN))
     return files
 
 
@@ -288,7 +289,7 @@ def test_loss_of_power_leaves_an_older_mark_and_lowered_ones_stay():
 
 def test_file_is_written_in_place_on_the_real_disk(tmp_path):
     files, path = system_env().files, str(tmp_path / FILE_NAME)
-    ends = SyncedEnds.create(files, path, [(OTHER, 2)])
+    ends = SyncedEnds.create(files, path, {(OTHER, 2): UNKNOWN})
     mark = ends.mark((TOPIC, 0))
     mark.note(9, 0)
     mark.cut(4)
@@ -341,3 +342,27 @@ def test_older_directory_gets_the_file_when_its_topics_are_known():
     log.sync()
     after = directory_ends(env.files.crash(), is_kept=True)
     assert [after.before(key, 0, 0) for key in (None, TOPIC, OTHER)] == [1, None, 0]
+
+
+def test_copy_knows_what_is_known_here():
+    env = durable_env()
+    ends = SyncedEndsOfLogs(env.files, "/data", is_kept=True)
+    ends.open(has_logs=True)
+    ends.begin([TOPIC, OTHER], [(TOPIC, 0), (OTHER, 0)], [])
+    ends.mark(TOPIC, 0).note(7, 0)
+    target = sim_env().files
+    copy_directory(env.files, "/data", target, "/data", sync=True)
+    ends.mark(TOPIC, 0).note(9, 0)
+    there = directory_ends(target.crash(lose_unsynced=True), is_kept=True)
+    assert [there.before(TOPIC, 0, 0), there.before(OTHER, 0, 0), there.before(OTHER, 1, 0)] == [7, None, 0]
+
+
+def test_log_that_was_unknown_is_known_for_good_once_it_is_open():
+    files = created((TOPIC, 0), (OTHER, 0), (TOPIC, 1))
+    for key, synced in (((TOPIC, 0), 5), ((OTHER, 0), 0), ((TOPIC, 1), 3)):
+        mark = ends_in(files).mark(key)
+        if key[1]:
+            mark.note(synced, 0)  # an opened log is synced before
+        mark.opened(synced)
+    after = ends_in(files.crash(lose_unsynced=True))
+    assert (after.end_of((TOPIC, 0)), after.end_of((OTHER, 0)), after.end_of((TOPIC, 1))) == (5, 0, 3)
