@@ -116,13 +116,19 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
     return copied
 
 
-def move_aside(files: Files, path: str, doomed: str) -> None:
-    """Move all that a reset takes into a folder that may be removed; the mark of an unfinished change goes last."""
+def move_aside(files: Files, path: str, doomed: str, *, sync: bool) -> None:
+    """Move all that a reset takes into a folder that may be removed; the mark of an unfinished change goes last.
+
+    sync     a loss of power leaves the mark, or nothing that was moved.
+    """
     files.makedirs(doomed)
     stays = {*STAYING, checkpoints.LOCK, checkpoints.UNFINISHED}
     for name in files.listdir(path):
         if name not in stays and not is_discarded(name):
             files.rename(f"{path}/{name}", f"{doomed}/{name}")
+    if sync:
+        files.sync_dir(doomed)
+        files.sync_dir(path)
     files.remove(f"{path}/{checkpoints.UNFINISHED}")
 
 

@@ -67,7 +67,7 @@ class DataDirectory:
         directory = cls(env, path, config, lock)
         if files.exists(f"{path}/{checkpoints.UNFINISHED}"):
             logger.warning("a reset, restore or fork of %s was cut short: it begins empty", path)
-            move_aside(files, path, directory._doomed())
+            move_aside(files, path, directory._doomed(), sync=config.flush == "fsync")
         directory.cluster_id = ensure_cluster_id(env, path, config)
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
@@ -308,8 +308,9 @@ class DataDirectory:
             files.rename(self.path, doomed)
             return doomed
         mark = f"{self.path}/{checkpoints.UNFINISHED}"
-        files.write_file_atomic(mark, b"", sync=self._config.flush == "fsync")
-        move_aside(files, self.path, doomed)
+        is_synced = self._config.flush == "fsync"
+        files.write_file_atomic(mark, b"", sync=is_synced)
+        move_aside(files, self.path, doomed, sync=is_synced)
         return doomed
 
     def _doomed(self, place: str | None = None) -> str:
