@@ -31,7 +31,6 @@ from power_cuts.disk import Disk
 from power_cuts.ledger import Ledger, View
 from power_cuts.load import COMPACT, KEPT, PARTITIONS, Caller, Load, make
 from power_cuts.recording import environment, events
-from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFiles, sim_env
 
 SETTINGS = {
@@ -176,6 +175,8 @@ class Campaign:
         for event in events(self.state / "recording"):
             disk.apply(event)
             while at < len(chosen) and chosen[at] == event.end:
+                if self.wrong and self.options.first:
+                    return
                 if only is None or at == only:
                     self.one(disk, event.end, Random(f"{self.seed} {at}"), at)
                 at += 1
@@ -192,7 +193,7 @@ class Campaign:
                     in_process(part, self.options.momus, self.options.flush, view, self.state / "rebuilt")
                 else:
                     in_core(part, self.options.flush, view, number)
-            except (WrongError, AssertionError, StorageError, ConnectionError) as error:
+            except Exception as error:  # whatever it is: the broker does not begin, or does not answer as it should
                 self.wrong.append(
                     f"seed {self.seed} cut {number} at {moment} {prefix}: {type(error).__name__}: {error!s:.300}"
                 )
@@ -215,6 +216,7 @@ def main(words: list[str] | None = None) -> int:
         "--again", type=Path, help="a recording that was kept as wrong, with --seed and --cuts-a-run as then"
     )
     parser.add_argument("--only", type=int, help="the number of one cut")
+    parser.add_argument("--first", action="store_true", help="end with the first that is wrong")
     parser.add_argument("--late", action="store_true", help="no cuts in the first tenth")
     options = parser.parse_args(words)
     logging.disable(logging.ERROR)  # each start tells of what it has cut
@@ -242,6 +244,8 @@ def main(words: list[str] | None = None) -> int:
             shutil.copy(options.state / "recording", kept)
             kept.with_suffix(".ledger").write_bytes(pickle.dumps(ledger.entries))
         done["seed"] += 1
+        if options.first and done["wrong"]:
+            done["cuts"] = options.cuts
         progress.write_text(json.dumps(done, indent=1))
         told = sum(entry.told < 1 << 62 for entry in ledger.entries)
         print(f"{done['cuts']} cuts, {len(done['wrong'])} wrong; the last run had {told} answers", flush=True)
