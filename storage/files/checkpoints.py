@@ -99,6 +99,18 @@ def write_partition_metadata(files: Files, directory: str, topic_id: bytes, *, s
     files.write_file_atomic(f"{directory}/{PARTITION_METADATA}", data, sync)
 
 
+def sync_partition_metadata(files: Files, directory: str, topic_id: bytes) -> None:
+    """The same, durable when this returns. What is there already is not written again, so that two threads may do it:
+    one that syncs the log, and the loop before it begins a new segment."""
+    if read_partition_metadata(files, directory) != topic_id:
+        write_partition_metadata(files, directory, topic_id, sync=True)
+        return
+    file = files.open_append(f"{directory}/{PARTITION_METADATA}")
+    file.sync()
+    file.close()
+    files.sync_dir(directory)
+
+
 def read_partition_metadata(files: Files, directory: str) -> bytes | None:
     """The topic id of a partition directory; None when the file is missing, says nothing, or is short: a loss of power
     may leave a part of it, before anything beside it is synced."""

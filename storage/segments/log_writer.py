@@ -208,7 +208,7 @@ class LogWriter:
     def _sync_files(self, end_offset: int) -> None:
         """Sync all that is written to the segments that begin before an offset."""
         if not self._names_synced and self.topic_id is not None:  # before the data: a start reads whose they are
-            checkpoints.write_partition_metadata(self.env.files, self.directory, self.topic_id, sync=True)
+            checkpoints.sync_partition_metadata(self.env.files, self.directory, self.topic_id)
         segments = list(self.segments)
         first = max(0, bisect_right(segments, self.synced_offset, key=base_offset_of) - 1)
         for segment in segments[first:]:  # upwards: no crash may keep a later one without an earlier one
