@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CUTS = ("power_cuts.campaign", "--cuts", "200", "--cuts-a-run", "100", "--seconds", "2", "--seed", "5", "--first")
-KILLS = ("histories.campaign", "--kills", "5", "--kills-a-history", "5", "--seed", "5")
+KILLS = ("histories.campaign", "--kills", "3", "--kills-a-history", "3", "--seed", "5")
 LIMIT_S = 400
 
 
@@ -91,7 +91,10 @@ BUGS = {
         KILLS, "broker/requests/produce.py", "values[0], values[1] = batch.base_offset,", "values[0], values[1] = batch.base_offset + 1,"
     ),
     "a commit is forgotten": Bug(
-        KILLS, "broker/coordinator/offsets/columns.py", "        self._rows = put(self._rows, partition, committed.offset,", "        self._rows = put(self._rows, partition, committed.offset - committed.offset % 7,"
+        KILLS,
+        "broker/coordinator/offsets/columns.py",
+        "            self._rows = put(self._rows, partitions[0], offsets[0], leader_epochs[0], commit_ts)",
+        "            self._rows = put(self._rows, partitions[0], offsets[0] - offsets[0] % 7, leader_epochs[0], commit_ts)",
     ),
 }  # fmt: skip  # the words of a line stay together
 

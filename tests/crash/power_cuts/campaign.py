@@ -39,6 +39,7 @@ SETTINGS = {
     "log.cleaner.backoff.ms": "100",
     "log.flush.offset.checkpoint.interval.ms": "700",
 }
+AFTER_A_COPY = 200  # events: what was copied may not be synced yet
 MOMUS = f"{shlex.quote(sys.executable)} -m momus"
 
 
@@ -168,7 +169,13 @@ class Campaign:
         moments = [event.end for event in events(self.state / "recording")]
         if self.options.late:  # a start that is cut has nothing to lose yet
             moments = moments[len(moments) // 10 :]
-        chosen = sorted(rng.choice(moments) for _ in range(cuts))
+        rare = [entry.told for entry in self.ledger.entries if entry.kind in ("snapshot", "fork", "restore")]
+        after = [at for at, moment in enumerate(moments) if any(moment >= told for told in rare)]
+        soon = [at for told in rare for at in [each for each in after if moments[each] >= told][:AFTER_A_COPY]]
+        chosen = sorted(
+            moments[rng.choice(soon) if soon and rng.random() < 0.2 else rng.randrange(len(moments))]
+            for _ in range(cuts)
+        )
         only = self.options.only
         disk = Disk(str(self.state / "recorded"))
         at = 0
