@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash exactly-once test-ecosystem registry-pairs e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem registry-pairs e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -181,6 +181,19 @@ mutants: $(VENV)/.mutants
 # The long form of the crash tests: kill -9 under load, again and again.
 crash: $(VENV)/.dev
 	$(BIN)/python -m pytest -m crash --crash-rounds $(CRASH_ROUNDS) --timeout 0 $(ARGS)
+
+# What a broker does to its disk is written down, and the disk cut at random moments: ARGS="--cuts 500 --flush os --resume".
+power-cuts: $(VENV)/.dev
+	PYTHONPATH=.:tests:tests/crash $(BIN)/python -m power_cuts.campaign $(ARGS)
+
+# Are the bugs found that power-cuts and histories are for? Each is planted into a copy. ARGS='"data is not synced"'.
+planted-bugs: $(VENV)/.dev
+	$(BIN)/python tests/crash/planted.py $(ARGS)
+
+# Clients of three libraries over kills, pauses, moved clocks and changed features: was it atomic, once, in order, isolated?
+# ARGS="--kills 100 --seed 7 --resume --state DIR".
+histories: $(VENV)/.dev
+	PYTHONPATH=.:tests:tests/crash $(BIN)/python -m histories.campaign $(ARGS)
 
 # Processes that copy 100,000 records in transactions are killed inside them, and so is their broker: ARGS="--client aiokafka --seed 1".
 exactly-once: $(VENV)/.dev

@@ -1,4 +1,8 @@
-"""A loss of power that takes a random part of what was not synced: of the names in each directory, and of the bytes."""
+"""A loss of power that takes a random part of what was not synced: of the names in each directory, and of the bytes.
+
+Pages reach a disk in any order. So a file keeps a beginning of what was not synced, or all of it with holes: pages that
+are zero, or whose later half is. Places that were written again have the old bytes or the new ones.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from storage.files.inode import Inode
 from storage.files.sim_env import MemoryFiles
 
 _MISSING = object()
+PAGE_BYTES = 4096
+SECTOR_BYTES = 512
 
 
 def power_cut(files: MemoryFiles, rng: Random) -> MemoryFiles:
-    """The disk as the next process finds it. A rename is whole or not at all; a file keeps a beginning of its bytes."""
+    """The disk as the next process finds it. A rename is whole or not at all."""
     after = MemoryFiles()
     copies: dict[int, Inode] = {}
     share = rng.choice((0.0, 0.1, 0.5, 0.9, 1.0))  # of the changes that are kept
@@ -21,8 +27,14 @@ def power_cut(files: MemoryFiles, rng: Random) -> MemoryFiles:
             return None
         if id(inode) not in copies:
             size, synced = len(inode.data), inode.synced_bytes
-            kept = rng.choice((synced, size, rng.randint(min(synced, size), size)))
-            copies[id(inode)] = Inode(bytes(inode.data[:kept]), kept)
+            kept = rng.choice((synced, size, size, rng.randint(min(synced, size), size)))
+            data = inode.data[:kept]
+            for position, old in inode.replaced.items():
+                if rng.random() < 0.5:
+                    data[position : position + len(old)] = old
+            if rng.random() < 0.5:
+                make_holes(data, min(synced, size), rng)
+            copies[id(inode)] = Inode(bytes(data[:kept]), kept)
         return copies[id(inode)]
 
     todo = [""]
@@ -47,6 +59,17 @@ def power_cut(files: MemoryFiles, rng: Random) -> MemoryFiles:
             found[name] = copied(inode)
         after._names[path], after._durable[path] = found, dict(found)
     return after
+
+
+def make_holes(data: bytearray, start: int, rng: Random, page_bytes: int | None = None) -> None:
+    """Lose some of the pages of a file after a position, all or the later half of each: they are zero."""
+    page = page_bytes or rng.choice((SECTOR_BYTES, PAGE_BYTES))
+    for position in range(start // page * page, len(data), page):
+        if rng.random() < 0.3:
+            first = max(start, position + rng.choice((0, 0, page // 2)))
+            last = min(len(data), position + page)
+            if first < last:
+                data[first:last] = bytes(last - first)
 
 
 def _changes(old: dict[str, Inode | None], now: dict[str, Inode | None]) -> list[list[str]]:

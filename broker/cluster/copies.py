@@ -18,6 +18,7 @@ recovery-point-offset-checkpoint                         replaced               
 BASE.log.cleaned, *.tmp, *.deleted, *-delete             unfinished, or on their way  left out
 clusters/, security/, .snapshots/, .recordings/          not of this cluster's state  left out
 .discarded.*, .lock, .momus-control                      not of this cluster's state  left out
+.momus-synced                                            written in place             its bytes copied
 .kafka_cleanshutdown                                     removed by a start           left out
 .momus-copy                                              removed by a start           written: every log is whole
 """
@@ -30,6 +31,7 @@ from broker.cluster.topic_names import METADATA_TOPIC
 from storage.files import checkpoints
 from storage.segments.recovery import CLEANED_SUFFIX, DELETED_SUFFIX
 from storage.segments.segment import LOG_SUFFIX
+from storage.segments.synced_ends import FILE_NAME as SYNCED_ENDS
 
 if TYPE_CHECKING:
     from storage.files.env import Files
@@ -91,8 +93,11 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
         if name in _LEFT_OUT or is_discarded(name) or name.endswith((*_UNFINISHED, "-delete")):
             continue
         key = partition_of(name)
-        if key is None:
+        if name == SYNCED_ENDS:  # what is noted meanwhile is synced here too
+            target.write_file_atomic(f"{new}/{name}", source.read_file(f"{old}/{name}"), sync)
+        elif key is None:
             target.adopt(source, f"{old}/{name}", f"{new}/{name}")
+        if key is None:
             copied.files += 1
             continue
         folder, new_folder = f"{old}/{name}", f"{new}/{name}"
@@ -109,3 +114,26 @@ def copy_directory(source: Files, old: str, target: Files, new: str, *, sync: bo
     for folder in (*folders, new, new.rpartition("/")[0]) if sync else ():
         target.sync_dir(folder)
     return copied
+
+
+def move_aside(files: Files, path: str, doomed: str, *, sync: bool) -> None:
+    """Move all that a reset takes into a folder that may be removed; the mark of an unfinished change goes last.
+
+    sync     a loss of power leaves the mark, or nothing that was moved.
+    """
+    files.makedirs(doomed)
+    stays = {*STAYING, checkpoints.LOCK, checkpoints.UNFINISHED}
+    for name in files.listdir(path):
+        if name not in stays and not is_discarded(name):
+            files.rename(f"{path}/{name}", f"{doomed}/{name}")
+    if sync:
+        files.sync_dir(doomed)
+        files.sync_dir(path)
+    files.remove(f"{path}/{checkpoints.UNFINISHED}")
+
+
+def remove_discarded(files: Files, path: str) -> None:
+    """Remove what a crash has left of earlier resets and removals."""
+    for name in files.listdir(path):
+        if is_discarded(name):
+            files.remove_tree(f"{path}/{name}")

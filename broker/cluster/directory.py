@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import DISCARDED, STAYING, Copied, copy_directory, is_discarded, partition_of, partitions_in
+from broker.cluster.copies import DISCARDED, Copied, copy_directory, move_aside, partition_of, partitions_in
 from broker.cluster.identity import DirectoryError, ensure_cluster_id, refuse_strangers
 from broker.cluster.metadata_image import MetadataImage, cut_before
 from broker.cluster.topic_names import METADATA_TOPIC
@@ -18,6 +18,7 @@ from storage.files import checkpoints
 from storage.files.errors import LockedError, StorageError
 from storage.files.removal import is_leftover, remove_directory
 from storage.log.log import Log, LogConfig
+from storage.log.synced_ends import SyncedEndsOfLogs
 from storage.segments.recovery import remove_segment
 from storage.segments.slices import all_at_once
 
@@ -45,6 +46,7 @@ class DataDirectory:
         self._recovery_points: dict[tuple[str, int], int] = {}
         self._log_starts: dict[tuple[str, int], int] = {}
         self._cleaned: dict[tuple[str, int], int] = {}
+        self.synced_ends = SyncedEndsOfLogs(env.files, path, is_kept=config.flush == "fsync")
         self._changed: set[str] = set()  # checkpoint files that must be written
         self.logs: dict[tuple[str, int], Log] = {}
         self._ahead: dict[tuple[str, int], Generator[None, None, Log]] = {}  # logs that are not opened yet: see recover
@@ -55,13 +57,7 @@ class DataDirectory:
         """Lock the directory; make it if it does not exist. Errors: DirectoryError, OSError."""
         files = env.files
         refuse_strangers(files, path)
-        missing, parent = [], path.rstrip("/")
-        while parent and not files.exists(parent):
-            parent = parent.rpartition("/")[0]
-            missing.append(parent)
-        files.makedirs(path)
-        for parent in missing:  # the new directory itself must survive a power cut
-            files.sync_dir(parent)
+        checkpoints.make_directory(files, path)
         try:
             lock = files.lock(f"{path}/{checkpoints.LOCK}")
         except LockedError as error:
@@ -71,11 +67,12 @@ class DataDirectory:
         directory = cls(env, path, config, lock)
         if files.exists(f"{path}/{checkpoints.UNFINISHED}"):
             logger.warning("a reset, restore or fork of %s was cut short: it begins empty", path)
-            directory._move_aside()
+            move_aside(files, path, directory._doomed(), sync=config.flush == "fsync")
         directory.cluster_id = ensure_cluster_id(env, path, config)
         directory._recovery_points = checkpoints.read_offsets(files, f"{path}/{checkpoints.RECOVERY_POINTS}")
         directory._log_starts = checkpoints.read_offsets(files, f"{path}/{checkpoints.LOG_START_OFFSETS}")
         directory._cleaned = checkpoints.read_offsets(files, f"{path}/{checkpoints.CLEANER_OFFSETS}")
+        directory.synced_ends.open(has_logs=bool(partitions_in(files, path)))
         directory.was_clean = checkpoints.take_mark(files, path, checkpoints.CLEAN_SHUTDOWN)
         directory.is_copy = checkpoints.take_mark(files, path, checkpoints.COPY)
         return directory
@@ -138,20 +135,26 @@ class DataDirectory:
         self, name: str, index: int, config: LogConfig, topic_id: bytes | None = None
     ) -> Generator[None, None, Log]:
         key = (name, index)
+        recovery_point = self._recovery_points.get(key, 0)
+        synced_end = self.synced_ends.before(topic_id, index, recovery_point)
         log = yield from Log.opening(
             self.env,
             f"{self.path}/{name}-{index}",
             config,
-            recovery_point=self._recovery_points.get(key, 0),
+            recovery_point=recovery_point,
             log_start_offset=self._log_starts.get(key, 0),
             clean=self.was_clean or self.is_copy,
             synced=not self.is_copy,
             topic_id=topic_id,
             may_have_gaps="compact" in config.cleanup_policy or key in self._cleaned,
+            synced_end=synced_end,
+            mark=self.synced_ends.mark(topic_id, index),
         )
         if log.report.dropped_bytes:
             logger.warning("%s-%d: %s", name, index, log.report)
-        if self._recovery_points.get(key, 0) > log.end_offset:  # truncated by hand: new records are not synced
+        if synced_end is not None and log.end_offset < synced_end:
+            logger.error("%s-%d ends at offset %d, but below %d it was synced", name, index, log.end_offset, synced_end)
+        if recovery_point > log.end_offset:  # truncated by hand: new records are not synced
             self.recovery_point_moved(key, log.end_offset)
             self.write_checkpoints()
         if key in self._cleaned:
@@ -159,6 +162,8 @@ class DataDirectory:
             self.cleaned(key, log.cleaned_offset)
         if self._config.flush == "fsync" and log.synced_offset < log.end_offset:
             log.sync()  # after a crash data may be in the page cache alone: sync it before a client sees it
+        if log.mark is not None:
+            log.mark.opened(log.synced_offset)
         log.before_start_moves = partial(self._log_will_begin, key)
         self.logs[key] = log
         return log
@@ -188,7 +193,9 @@ class DataDirectory:
 
     def forget(self, name: str, index: int) -> None:
         """A partition's log was deleted. Call `write_checkpoints` before the name is used again."""
-        self.logs.pop((name, index), None)
+        log = self.logs.pop((name, index), None)
+        if log is not None:
+            self.synced_ends.forget(log.topic_id, index)
         if (name, index) in self._ahead:
             self._ahead.pop((name, index)).close()
         if self._recovery_points.pop((name, index), None) is not None:
@@ -254,12 +261,6 @@ class DataDirectory:
                 checkpoints.write_offsets(self.env.files, f"{self.path}/{name}", offsets)
                 self._changed.discard(name)
 
-    def remove_discarded(self) -> None:
-        """Remove what a crash has left of earlier resets and removals."""
-        for name in self.env.files.listdir(self.path):
-            if is_discarded(name):
-                self.env.files.remove_tree(f"{self.path}/{name}")
-
     def remove_orphans(self, metadata: ClusterMetadata) -> None:
         """Remove files of topics that were deleted just before a crash.
 
@@ -275,6 +276,9 @@ class DataDirectory:
                 if topic_id is not None and topic_id not in metadata.topics_by_id:
                     logger.info("removing %s: its topic was deleted", name)
                     remove_directory(self.env, f"{self.path}/{name}")
+        known = [(metadata.topics.get(name), index) for name, index in partitions_in(files, self.path)]
+        older = [(topic.topic_id, index) for topic, index in known if topic is not None]
+        self.synced_ends.begin(metadata.topics_by_id, older, self.logs.values())
         for key in {*self._recovery_points, *self._log_starts, *self._cleaned}:
             if not self._is_known(metadata, *key):
                 self.forget(*key)  # or a topic made again under this name would begin at the old one's start offset
@@ -297,26 +301,20 @@ class DataDirectory:
             for segment in log.segments:
                 segment.file.close()
         self.logs.clear()
+        self.synced_ends.close()
         self._lock.release()
-        doomed = f"{place or self.path}/{DISCARDED}{self.env.rng.getrandbits(64):016x}"
+        doomed = self._doomed(place)
         if place is not None:
             files.rename(self.path, doomed)
             return doomed
         mark = f"{self.path}/{checkpoints.UNFINISHED}"
-        files.write_file_atomic(mark, b"", sync=self._config.flush == "fsync")
-        return self._move_aside(doomed)
-
-    def _move_aside(self, doomed: str | None = None) -> str:
-        """Move all that a reset takes into a folder that may be removed; the mark of an unfinished change goes last."""
-        files = self.env.files
-        doomed = doomed or f"{self.path}/{DISCARDED}{self.env.rng.getrandbits(64):016x}"
-        files.makedirs(doomed)
-        stays = {*STAYING, checkpoints.LOCK, checkpoints.UNFINISHED}
-        for name in files.listdir(self.path):
-            if name not in stays and not is_discarded(name):
-                files.rename(f"{self.path}/{name}", f"{doomed}/{name}")
-        files.remove(f"{self.path}/{checkpoints.UNFINISHED}")
+        is_synced = self._config.flush == "fsync"
+        files.write_file_atomic(mark, b"", sync=is_synced)
+        move_aside(files, self.path, doomed, sync=is_synced)
         return doomed
+
+    def _doomed(self, place: str | None = None) -> str:
+        return f"{place or self.path}/{DISCARDED}{self.env.rng.getrandbits(64):016x}"
 
     def copy_to(self, target: Files, path: str, *, sync: bool = False) -> Copied:
         """Fill another directory with what a start would find here now. No bytes are copied (copies.py).
@@ -364,6 +362,7 @@ class DataDirectory:
         self.write_checkpoints()
         if whole:
             checkpoints.mark_clean_shutdown(self.env.files, self.path)
+        self.synced_ends.close()
         self._lock.release()
 
 

@@ -9,7 +9,7 @@ from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
-from broker.cluster.copies import RECORDINGS
+from broker.cluster.copies import RECORDINGS, remove_discarded
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.config.addresses import host_port
 from broker.shell.cluster_plan import ClusterRefusedError
@@ -120,7 +120,7 @@ class ClusterServer:
     async def start(self) -> None:
         """Load the metadata and listen."""
         async with self.change():
-            self.broker.directory.remove_discarded()
+            remove_discarded(self.broker.directory.env.files, self.broker.directory.path)
             self.broker.open()
             await self._open_doors()
             if self._doors.authenticate and (self.plan.security is None or self.plan.security.asked_for is None):

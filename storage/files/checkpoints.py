@@ -99,6 +99,18 @@ def write_partition_metadata(files: Files, directory: str, topic_id: bytes, *, s
     files.write_file_atomic(f"{directory}/{PARTITION_METADATA}", data, sync)
 
 
+def sync_partition_metadata(files: Files, directory: str, topic_id: bytes) -> None:
+    """The same, durable when this returns. What is there already is not written again, so that two threads may do it:
+    one that syncs the log, and the loop before it begins a new segment."""
+    if read_partition_metadata(files, directory) != topic_id:
+        write_partition_metadata(files, directory, topic_id, sync=True)
+        return
+    file = files.open_append(f"{directory}/{PARTITION_METADATA}")
+    file.sync()
+    file.close()
+    files.sync_dir(directory)
+
+
 def read_partition_metadata(files: Files, directory: str) -> bytes | None:
     """The topic id of a partition directory; None when the file is missing, says nothing, or is short: a loss of power
     may leave a part of it, before anything beside it is synced."""
@@ -118,11 +130,22 @@ def mark_clean_shutdown(files: Files, data_directory: str) -> None:
     files.write_file_atomic(f"{data_directory}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}', True)
 
 
+def make_directory(files: Files, path: str, *, sync: bool = True) -> None:
+    """Make a directory and those above it, unless it exists. Durable: with sync, when this returns."""
+    missing, parent = [], path.rstrip("/")
+    while parent and not files.exists(parent):
+        parent = parent.rpartition("/")[0]
+        missing.append(parent)
+    files.makedirs(path)
+    for parent in missing if sync else ():
+        files.sync_dir(parent)
+
+
 @contextmanager
 def unfinished(files: Files, data_directory: str, *, sync: bool) -> Iterator[None]:
     """The directory is marked as not whole until the block ends well. Durable: with sync, both times."""
     path = f"{data_directory}/{UNFINISHED}"
-    files.makedirs(data_directory)
+    make_directory(files, data_directory, sync=sync)
     files.write_file_atomic(path, b"", sync)
     yield
     files.remove(path)

@@ -17,8 +17,9 @@ from copy import copy
 from typing import Any, Final, Protocol
 
 from storage.clock.clock import SystemClock
+from storage.files.cells import SystemCells
 from storage.files.disk_thread import DiskThread, Work
-from storage.files.errors import LockedError
+from storage.files.lock import FileLock
 from storage.files.troubles import SYNC, WRITE, Troubles, find_trouble
 
 Buffer = bytes | bytearray | memoryview
@@ -151,6 +152,9 @@ class SystemFiles:
 
     def open_append(self, path: str) -> SystemFile:
         return SystemFile(self, path)
+
+    def open_cells(self, path: str) -> SystemCells:
+        return SystemCells(self._open(path, os.O_RDWR | _O_BINARY | _O_CLOEXEC), self.platform.fdatasync)
 
     def listdir(self, path: str) -> list[str]:
         try:
@@ -368,33 +372,3 @@ def _copy(old: str, new: str, *, sync: bool = False) -> None:
         if sync:
             target.flush()
             os.fsync(target.fileno())
-
-
-class FileLock:
-    """An exclusive lock that the system drops when the process dies, however it dies."""
-
-    def __init__(self, path: str) -> None:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | _O_CLOEXEC, 0o644)
-        try:
-            _lock(fd)
-        except OSError:
-            os.close(fd)
-            raise LockedError(f"{path} is held by another process: is a broker using it?") from None
-        self._fd: int | None = fd
-
-    def release(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-def _lock(fd: int) -> None:
-    try:
-        import fcntl  # not on every system
-    except ImportError:
-        import msvcrt  # not on every system
-
-        locking: Any = vars(msvcrt)["locking"]
-        locking(fd, vars(msvcrt)["LK_NBLCK"], 1)
-    else:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

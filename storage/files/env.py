@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from storage.clock.clock import Clock, SystemClock
-from storage.files.disk import MAX_OPEN_FILES, Buffer, FileLock, Platform, Source, SystemFile, SystemFiles
+from storage.files.cells import Cells
+from storage.files.disk import MAX_OPEN_FILES, Buffer, Platform, Source, SystemFile, SystemFiles
 from storage.files.disk_thread import Work
+from storage.files.lock import FileLock
 from storage.files.troubles import Troubles
 
 __all__ = [
     "MAX_OPEN_FILES",
     "Buffer",
+    "Cells",
     "Clock",
     "Env",
     "File",
@@ -103,6 +106,9 @@ class Files(Protocol):
 
     def open_append(self, path: str) -> File:
         """The file of a path, whether it exists or not."""
+
+    def open_cells(self, path: str) -> Cells:
+        """A small file that exists, to be written in place. Errors: FileNotFoundError."""
 
     def listdir(self, path: str) -> list[str]:
         """Sorted names; empty when there is no such directory."""

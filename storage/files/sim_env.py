@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
+from storage.files.cells import MemoryCells
 from storage.files.disk_thread import Work
 from storage.files.env import Buffer, Clock, Env, Rng, Source
 from storage.files.errors import LockedError
 from storage.files.inode import Inode
 from storage.files.troubles import SYNC, WRITE, Troubles, find_trouble
 
-ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir")
+ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir", "cell")
 
 
 class SimulatedCrash(BaseException):
@@ -130,8 +131,9 @@ class MemoryFiles:
 
         def copied(inode: Inode | None) -> Inode | None:
             if inode is not None and id(inode) not in copies:
-                data = bytes(inode.data[: inode.synced_bytes]) if lose_unsynced else bytes(inode.data)
-                copies[id(inode)] = Inode(data, inode.synced_bytes)
+                data = inode.durable() if lose_unsynced else bytes(inode.data)
+                copy = copies[id(inode)] = Inode(data, inode.synced_bytes)
+                copy.replaced = {} if lose_unsynced else dict(inode.replaced)
             return None if inode is None else copies[id(inode)]
 
         names = self._durable if lose_unsynced else self._names
@@ -182,6 +184,9 @@ class MemoryFiles:
 
     def open_append(self, path: str) -> MemoryFile:
         return MemoryFile(self, path)
+
+    def open_cells(self, path: str) -> MemoryCells:
+        return MemoryCells(self._find(path), self._change)
 
     def listdir(self, path: str) -> list[str]:
         return sorted(self._names.get(path.rstrip("/"), {}))

@@ -19,6 +19,7 @@ from storage.segments.log_writer import LogWriter
 from storage.segments.recovery import RecoveryReport, recover, recovering
 from storage.segments.segment import base_offset_of
 from storage.segments.slices import all_at_once
+from storage.segments.synced_ends import SyncedMark
 
 __all__ = ["FileSlice", "Log", "LogConfig", "RecoveryReport", "StorageError"]
 
@@ -38,9 +39,13 @@ class Log(LogWriter):
         synced: bool = True,
         topic_id: bytes | None = None,
         may_have_gaps: bool = True,
+        synced_end: int | None = None,
+        mark: SyncedMark | None = None,
     ) -> Log:
         """The log of a directory, recovered; clean says that it was closed well and need not be scanned.
 
+        synced_end: everything below it was synced, and nothing above it was told to a client. None: that is unknown.
+        mark:    where it is noted from now on.
         Durable: below the recovery point given (all of it when clean and synced); call sync() to make the rest so.
         """
         return all_at_once(
@@ -54,6 +59,8 @@ class Log(LogWriter):
                 synced=synced,
                 topic_id=topic_id,
                 may_have_gaps=may_have_gaps,
+                synced_end=synced_end,
+                mark=mark,
             )
         )
 
@@ -69,11 +76,15 @@ class Log(LogWriter):
         synced: bool,
         topic_id: bytes | None,
         may_have_gaps: bool = True,
+        synced_end: int | None = None,
+        mark: SyncedMark | None = None,
     ) -> Generator[None, None, Log]:
         """The same in slices."""
         log = Log(env, directory, config or LogConfig(), topic_id)
         log.epochs.load(env.files, directory)
-        recovered = yield from recovering(env, directory, log.config, log.epochs, recovery_point, clean, may_have_gaps)
+        recovered = yield from recovering(
+            env, directory, log.config, log.epochs, recovery_point, clean, may_have_gaps, synced_end
+        )
         log.segments, log.report = recovered.segments, recovered.report
         first = log.segments[0].base_offset if log.segments else log_start_offset
         end = max(recovered.end_offset, first)
@@ -86,6 +97,9 @@ class Log(LogWriter):
         log.cleaned_offset = log.log_start_offset
         if log.segments:
             log._activate(log.segments[-1])
+        log.mark = mark
+        if mark is not None:
+            mark.cut(end)  # where it was cut by hand
         return log
 
     def reopen(self, limit_offset: int) -> None:
@@ -95,7 +109,9 @@ class Log(LogWriter):
         """
         for segment in self.segments:
             segment.file.close()
-        recovered = recover(self.env, self.directory, self.config, self.epochs, limit_offset, False)
+        recovered = recover(
+            self.env, self.directory, self.config, self.epochs, limit_offset, False, synced_end=limit_offset
+        )
         self.segments, self.report = recovered.segments, recovered.report
         first = self.segments[0].base_offset if self.segments else self.log_start_offset
         self.end_offset = self.flushed_offset = max(recovered.end_offset, first)

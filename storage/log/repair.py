@@ -10,9 +10,10 @@ from storage.segments.recovery import RecoveryReport, remove_segment, tidy
 from storage.segments.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 
 
-def repair(env: Env, directory: str) -> RecoveryReport:
+def repair(env: Env, directory: str, *, may_have_gaps: bool = True) -> RecoveryReport:
     """Cut a log before its first bad batch and remove every later segment; the report says what was lost.
 
+    may_have_gaps: it was compacted once, or may have been. In others a batch that leaves out offsets is bad too.
     Durable: when this returns. A log without damage is left as it is.
     """
     files = env.files
@@ -23,7 +24,8 @@ def repair(env: Env, directory: str) -> RecoveryReport:
         position = 0
         for start, header, batch in segment.batches(0):
             whole = crc32c(batch[ATTRIBUTES_POSITION:]) == header.crc and header.last_offset_delta >= 0
-            if not whole or header.base_offset < max(next_offset, base_offset):
+            expected = max(next_offset, base_offset)
+            if not whole or header.base_offset < expected or (header.base_offset > expected and not may_have_gaps):
                 break
             next_offset = header.next_offset
             position = start + header.size

@@ -20,6 +20,7 @@ from storage.segments.index import TIME_ENTRY_BYTES
 from storage.segments.leader_epochs import LeaderEpochs
 from storage.segments.recovery import SWAP_SUFFIX, RecoveryReport, remove_segment
 from storage.segments.segment import NEVER, Segment, base_offset_of
+from storage.segments.synced_ends import SyncedMark
 from storage.segments.transaction_index import Markers
 
 
@@ -53,6 +54,7 @@ class LogWriter:
         self._pending: list[Segment] = []
         self._full: list[Segment] = []  # followed by another one, their indexes not yet on disk
         self._names_synced = True
+        self.mark: SyncedMark | None = None  # where it is noted how far the log is synced
         self.broken: str | None = None  # why the log is out of use
         self.config = config
 
@@ -195,7 +197,10 @@ class LogWriter:
         target = self.flushed_offset
         if target <= self.synced_offset:
             return self.synced_offset
+        cuts = self.mark.cuts if self.mark is not None else 0
         self._sync_files(target)
+        if self.mark is not None:
+            self.mark.note(target, cuts)
         self.synced_offset = target
         self.synced_ms = self.env.clock.steady_ms()
         return target
@@ -203,7 +208,7 @@ class LogWriter:
     def _sync_files(self, end_offset: int) -> None:
         """Sync all that is written to the segments that begin before an offset."""
         if not self._names_synced and self.topic_id is not None:  # before the data: a start reads whose they are
-            checkpoints.write_partition_metadata(self.env.files, self.directory, self.topic_id, sync=True)
+            checkpoints.sync_partition_metadata(self.env.files, self.directory, self.topic_id)
         segments = list(self.segments)
         first = max(0, bisect_right(segments, self.synced_offset, key=base_offset_of) - 1)
         for segment in segments[first:]:  # upwards: no crash may keep a later one without an earlier one
@@ -236,6 +241,8 @@ class LogWriter:
             return
         files = self.env.files
         try:
+            if self.mark is not None:
+                self.mark.cut(offset)
             count = len(self.segments) + self._remove_swaps()
             while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
                 segment = self.segments.pop()

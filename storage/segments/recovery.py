@@ -1,8 +1,9 @@
 """Opening a log: trust what was synced, scan the rest, cut a torn tail, refuse damage in the middle.
 
-A crash can only hurt the end of the last segment: what a write did not finish. So the first bad batch is cut
-off together with what follows it, but only in the last segment and only when no whole batch with a right
-CRC follows: such a one proves that more was written after the bad bytes, that they are damage.
+A crash can only hurt the end of the last segment: what a write did not finish, or a loss of power has taken. So the
+first bad batch is cut off together with what follows it, but only in the last segment, and only where it was not
+synced. Where it is unknown how far the log was synced, a whole batch with a right CRC after the bad bytes is taken as
+a proof that they are damage.
 """
 
 from __future__ import annotations
@@ -68,15 +69,17 @@ def recover(
     recovery_point: int,
     clean: bool,
     may_have_gaps: bool = True,
+    synced_end: int | None = None,
 ) -> Recovered:
     """The segments of a directory, the last one cut to whole batches.
 
     Durable: everything below recovery_point was synced and is not scanned again.
+    synced_end: everything below it was synced, and nothing above it was told to a client. None: that is unknown.
     may_have_gaps: the log was cleaned once, or may have been. In others each batch follows the one before it; the CRC
              of a batch does not cover its base offset, and a wrong one would move the end of the log.
     Errors:  StorageError: damage that no crash of ours explains; nothing is changed on disk then.
     """
-    return all_at_once(recovering(env, directory, config, epochs, recovery_point, clean, may_have_gaps))
+    return all_at_once(recovering(env, directory, config, epochs, recovery_point, clean, may_have_gaps, synced_end))
 
 
 def recovering(
@@ -87,6 +90,7 @@ def recovering(
     recovery_point: int,
     clean: bool,
     may_have_gaps: bool = True,
+    synced_end: int | None = None,
 ) -> Generator[None, None, Recovered]:
     """The same in slices. Nothing may write to the directory between them."""
     files = env.files
@@ -111,11 +115,13 @@ def recovering(
         tail = _tail(last, epochs, may_have_gaps)
         if tail is not None:
             return Recovered(segments, tail, RecoveryReport(scanned))
-    scan = _Scan(last, config, epochs, 0 if clean else recovery_point, may_have_gaps)
+    scan = _Scan(last, config, epochs, 0 if clean else recovery_point, may_have_gaps, synced_end)
     yield from scan.steps()
     report = RecoveryReport(scanned + scan.scanned_bytes)
     if scan.position != last.size:
-        follows = _whole_batch_after(last, scan.position, scan.next_offset)
+        if synced_end is not None and scan.next_offset < synced_end:
+            raise damage(last, scan.position, f"{scan.reason}, and everything below offset {synced_end} was synced")
+        follows = None if synced_end is not None else _whole_batch_after(last, scan.position, scan.next_offset)
         if follows is not None:
             raise damage(last, scan.position, f"{scan.reason}, but a whole batch follows at {follows}")
         report = RecoveryReport(
@@ -244,8 +250,11 @@ def _tail(segment: Segment, epochs: LeaderEpochs, may_have_gaps: bool) -> int | 
 
 
 def _gap(segment: Segment, position: int, base_offset: int, next_offset: int) -> StorageError:
-    why = f"offset {base_offset} comes where {next_offset} should, and the log was never compacted"
-    return damage(segment, position, why)
+    return damage(segment, position, _out_of_place(base_offset, next_offset))
+
+
+def _out_of_place(base_offset: int, next_offset: int) -> str:
+    return f"offset {base_offset} comes where {next_offset} should, and the log was never compacted"
 
 
 class _Scan:
@@ -258,7 +267,9 @@ class _Scan:
         epochs: LeaderEpochs,
         trusted_offset: int,
         may_have_gaps: bool,
+        synced_end: int | None = None,
     ) -> None:
+        """From synced_end on, what is wrong ends the good part; below it, or where that is unknown, it is damage."""
         self.reason = ""
         self.next_offset = segment.base_offset
         self.position = self._trusted_position(segment, trusted_offset)
@@ -267,24 +278,26 @@ class _Scan:
         self._interval_bytes = config.index_interval_bytes
         self._epochs = epochs
         self._may_have_gaps = may_have_gaps
+        self._synced_end = NEVER if synced_end is None else synced_end
 
     def steps(self) -> Iterator[None]:
         """Walk on, a slice at a time. Errors: StorageError."""
         segment, epochs, interval_bytes = self._segment, self._epochs, self._interval_bytes
         start, next_offset, max_offset = self.position, self.next_offset, segment.max_offset
-        leader_epoch, cost, may_have_gaps = None, 0, self._may_have_gaps
+        leader_epoch, cost = None, 0
         for position, header, batch in segment.batches(start):
             if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
                 self.reason = "a batch has a wrong CRC"
                 break
             base_offset = header.base_offset
             last_offset = base_offset + header.last_offset_delta
-            if base_offset < next_offset or last_offset < base_offset:
-                raise damage(segment, position, f"offsets {base_offset} to {last_offset} come after {next_offset - 1}")
-            if base_offset != next_offset and not may_have_gaps:
-                raise _gap(segment, position, base_offset, next_offset)
-            if last_offset > max_offset:
-                raise damage(segment, position, f"offset {last_offset} is too far from its segment's")
+            if base_offset != next_offset or last_offset < base_offset or last_offset > max_offset:
+                wrong = self._wrong_offsets(base_offset, last_offset, next_offset)
+                if wrong and next_offset < self._synced_end:
+                    raise damage(segment, position, wrong)
+                if wrong:
+                    self.reason = wrong
+                    break
             if header.partition_leader_epoch != leader_epoch:
                 leader_epoch = header.partition_leader_epoch
                 if epochs.epoch_of(base_offset) != leader_epoch:  # else it may have begun before the scan
@@ -301,6 +314,16 @@ class _Scan:
         self.scanned_bytes = self.position - start
         if not self.reason and self.position != segment.size:
             self.reason = _why_not(segment, self.position)
+
+    def _wrong_offsets(self, base_offset: int, last_offset: int, next_offset: int) -> str:
+        """In words, why a batch cannot have these offsets; nothing where it can."""
+        if base_offset < next_offset or last_offset < base_offset:
+            return f"offsets {base_offset} to {last_offset} come after {next_offset - 1}"
+        if base_offset != next_offset and not self._may_have_gaps:
+            return _out_of_place(base_offset, next_offset)
+        if last_offset > self._segment.max_offset:
+            return f"offset {last_offset} is too far from its segment's"
+        return ""
 
     def _trusted_position(self, segment: Segment, trusted_offset: int) -> int:
         """Keep the index below what was synced and start at its last entry; else start at the beginning."""

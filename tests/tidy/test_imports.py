@@ -78,6 +78,8 @@ ENVIRONMENT_DOORS = {
     "storage.clock.clock": {"time"},
     "storage.files.disk_thread": {"os", "threading"},
     "storage.files.disk": {"os", "threading"},
+    "storage.files.cells": {"os", "threading"},
+    "storage.files.lock": {"os"},
     "storage.files.troubles": {"time"},  # a slow disk
     "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved
     "storage.files.sim_env": {"os"},  # the simulated twin may join paths as the real one does

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from random import Random
 
 import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import committed, fetch_bytes, fetch_request, produce_request
+from power_cut import power_cut
 
-from broker.cluster.copies import partitions_in
+from broker.cluster.copies import partitions_in, remove_discarded
 from broker.cluster.identity import DirectoryError
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
@@ -144,8 +146,25 @@ def test_topic_whose_name_begins_as_what_was_put_aside_is_kept_until_a_reset():
     client.call(produce_request(name, 0, b"x"), 9)
     world = world.restart()
     directory = world.broker.directory
-    directory.remove_discarded()
+    remove_discarded(directory.env.files, directory.path)
     assert fetch_bytes(Client(world).call(fetch_request(name, 0, 0), 11))
     assert (name, 0) in partitions_in(world.files, DATA), "a copy and a clean end look for all logs"
     directory.discard()
     assert not world.files.exists(f"{DATA}/{name}-0")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_reset_that_a_loss_of_power_cuts_short_begins_empty_or_has_not_begun(seed):
+    """At `fsync`, in whatever order the names reach the disk."""
+    rng = Random(seed)
+    world = World("fsync")
+    client = Client(world)
+    make_topic(client)
+    client.call(produce_request("t", 0, b"kept"), 9)
+    world.files.kill_at(rng.randrange(1, 12))
+    with suppress(SimulatedCrash):
+        world.broker.directory.discard()
+    again = World("fsync", sim_env(files=power_cut(world.files, rng)))
+    answer = Client(again).call(fetch_request("t", 0, 0), 11)
+    found = fetch_bytes(answer)
+    assert b"kept" in found if "t" in again.broker.metadata.topics else not found

@@ -13,6 +13,7 @@ from storage.files.env import Env
 from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFiles, sim_env
 from storage.log.log import Log
+from storage.log.repair import repair
 
 FLIPPED = 0x1000000  # one bit of a base offset
 
@@ -83,3 +84,14 @@ def test_partition_opens_with_a_gap_only_if_the_cleaner_was_there(is_cleaned, er
     again = World("os", flipped(world.env.files, f"{DATA}/t-0/{0:020d}.log", -1))
     answer = Client(again).call(produce_request("t", 0, b"y"), 9).responses[0].partition_responses[0]
     assert answer.error_code == error
+
+
+@pytest.mark.parametrize(("may_have_gaps", "end"), [(False, 4), (True, FLIPPED + 6)])
+def test_repair_gives_up_what_comes_after_a_gap_where_there_can_be_none(may_have_gaps, end):
+    env = sim_env()
+    log = filled(env, 3)
+    log.close()
+    wrong = flipped(env.files, f"{DIRECTORY}/{0:020d}.log", -1)
+    report = repair(wrong, DIRECTORY, may_have_gaps=may_have_gaps)
+    assert bool(report.dropped_bytes) is not may_have_gaps
+    assert Log.open(wrong, DIRECTORY, may_have_gaps=may_have_gaps).end_offset == end

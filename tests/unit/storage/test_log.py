@@ -9,6 +9,7 @@ from log_kit import DIRECTORY, ONE_SEGMENT, SMALL, content, filled, put, reopene
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import iter_batches
+from storage.files import checkpoints
 from storage.files.disk import SystemFiles
 from storage.files.env import system_env
 from storage.files.sim_env import sim_env
@@ -333,3 +334,16 @@ def test_many_logs_share_few_descriptors(tmp_path):
             assert log.read(0, 1 << 20, limit_offset=99) is not None
     assert files.open_handles <= 4
     assert [log.end_offset for log in logs] == [7] * 20
+
+
+def test_two_threads_may_say_at_once_whose_a_log_is(tmp_path):
+    """One syncs the log for the first time, while the loop begins its second segment."""
+    files, directory = system_env().files, str(tmp_path)
+    topic_id = bytes(range(16))
+    checkpoints.write_partition_metadata(files, directory, topic_id)
+    replaced = files.write_file_atomic
+    files.write_file_atomic = None  # what replaces a file takes it from under the other's hands
+    checkpoints.sync_partition_metadata(files, directory, topic_id)
+    files.write_file_atomic = replaced
+    checkpoints.sync_partition_metadata(files, directory, bytes(16))  # what is there is another's, or was cut short
+    assert checkpoints.read_partition_metadata(files, directory) == bytes(16)
