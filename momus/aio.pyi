@@ -44,7 +44,8 @@ class AsyncClock(Twin):
     async def advance(self, by: timedelta | None = None, **units: Unpack[Units]) -> None:
         """Let time pass: `advance(days=8)`, `advance(seconds=45)`, or a timedelta.
 
-        Returns when what became due has been done: members have timed out, offsets and transactions have expired.
+        Returns when what became due has been done: members have timed out, offsets and transactions have
+        expired, and connections that are idle for longer than connections.max.idle.ms are closed.
         Errors:  ControlError: that takes longer than 25 s; the clock has moved.
                  ValueError: a number without its unit, an unknown unit, or a time that would go back.
         """

@@ -191,7 +191,7 @@ class _Reader:
         topic: str,
         isolation: str,
         most: int,
-        keys: tuple[bytes | None, ...] | None,
+        keys: tuple[bytes | None, ...] | None = None,
         *,
         waits: bool,
     ) -> None:
