@@ -42,8 +42,8 @@ ORIGINS_SINCE: Final = (4, 4)
 WAYS_OUT: Final = {
     "audience": 'Set "sasl.oauthbearer.expected.audience" to the audience(s) that identify this cluster, or set'
     ' "sasl.oauthbearer.allow.unverified.audience" to true to accept tokens regardless of their audience.',
-    "issuer": 'Set "sasl.oauthbearer.expected.issuer" to the issuer of your tokens, or set'
-    ' "sasl.oauthbearer.allow.unverified.issuer" to true to accept tokens of any issuer.',
+    "issuer": 'Set "sasl.oauthbearer.expected.issuer" to the issuer URL of the OAuth/OIDC provider that signs the'
+    ' tokens, or set "sasl.oauthbearer.allow.unverified.issuer" to true to accept tokens regardless of their issuer.',
 }
 JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 CLOSING_DELAY_S: Final = 0.05
