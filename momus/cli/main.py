@@ -204,6 +204,20 @@ def cli() -> None:
     metavar="HOST:PORT",
     help="Serve a schema registry there, with Confluent's REST API (docs/registry.md); port 0 is allowed.",
 )
+@click.option(
+    "--load",
+    "loads",
+    multiple=True,
+    metavar="FILE|DIR",
+    help="Fill the broker with what this file says before it listens, or those of a folder (docs/load.md); repeatable.",
+)
+@click.option(
+    "--load-if-present",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Whether a topic, group or user of --load that is there already ends the start, or stays as it is.",
+)
 @click.option("--kafka-lines", is_flag=True, help="Also print the lines by which Testcontainers sees a start.")
 @click.option(
     "--retain-for",
@@ -230,6 +244,8 @@ def serve(
     security: str | None,
     user_texts: tuple[str, ...],
     user_file: IO[str] | None,
+    loads: tuple[str, ...],
+    load_if_present: str,
     kafka_lines: bool,
     **keyed: str | None,
 ) -> None:
@@ -267,6 +283,7 @@ def serve(
             kafka_lines=kafka_lines,
             security=security,
             users=_read_users(user_texts, user_file, security, listen) or None,
+            load=_loads(loads, load_if_present),
             typed=tuple(text.partition("=")[0].strip() for text in assignments),
         )
     )
@@ -308,6 +325,15 @@ def _read_users(
             param_hint="--security",
         )
     return users
+
+
+def _loads(paths: tuple[str, ...], if_present: str) -> dict[str, Any] | None:
+    """What is to be loaded, by words and by the variables of wurstmeister's image; None: nothing."""
+    topics = os.environ.get("KAFKA_CREATE_TOPICS", "")
+    if not paths and not topics.strip():
+        return None
+    separator = os.environ.get("KAFKA_CREATE_TOPICS_SEPARATOR") or None
+    return {"paths": list(paths), "if_present": if_present, "create_topics": topics, "separator": separator}
 
 
 def _read_faults(file: IO[str]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ ALLOWED = {
     "broker.security": {"jwt"},
     "broker.shell.control.calls.metrics": {"prometheus_client"},
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
+    "broker.load.yaml_text": {"yaml"},  # the extra `yaml`
     "broker.shell.page.registry": {"fastavro", "google", "grpc_tools"},  # the extra `registry`
     "broker.registry.formats.avro_format": {"avro"},  # the same
     "broker.registry.formats.json": {"jsonschema", "jsonschema_specifications", "referencing"},
@@ -60,6 +61,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "broker.authorization",
         "broker.quotas",
         "broker.registry",
+        "broker.load",
     ),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
