@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from broker.load.problems import Path
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 _SCALAR: Final = re.compile(r"[^,\]}\s]+")
 
 
@@ -30,27 +31,24 @@ class Lines:
 
 def parse(text: str) -> Any:
     """Errors: TextError."""
-    twice: list[str] = []
+    wrong: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
-            twice.append("")
+            wrong.append("a name that is there twice")
         return made
 
-    def refuse(word: str) -> Any:
-        raise TextError(0, f"{word} is no number of JSON")
-
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=wrong.append)
     except json.JSONDecodeError as error:
         raise TextError(error.lineno, f"this is not JSON: {error.msg}") from None
     except RecursionError:
         raise TextError(1, "this is nested too deep") from None
     except ValueError as error:
         raise TextError(1, str(error)) from None
-    if twice:
-        _Walk(text).check_twice()
+    if wrong:
+        _Walk(text).refuse()
     return value
 
 
@@ -66,17 +64,17 @@ class _Walk:
         self._text = text
         self._lines = Lines(text)
         self._found: dict[Path, int] = {}
-        self._twice: list[tuple[str, int]] = []
+        self._wrong: list[tuple[int, str]] = []
 
     def run(self) -> dict[Path, int]:
         self._value(self._skip(0), ())
         return self._found
 
-    def check_twice(self) -> None:
-        """Errors: TextError: a field is there twice."""
+    def refuse(self) -> None:
+        """Errors: TextError: what the library takes, and is wrong here."""
         self.run()
-        for key, line in self._twice:
-            raise TextError(line, f'"{key}" is there twice')
+        for line, why in self._wrong:
+            raise TextError(line, why)
 
     def _skip(self, position: int) -> int:
         found = _SPACE.match(self._text, position)
@@ -91,7 +89,10 @@ class _Walk:
         if first in "{[":
             return self._inside(position + 1, path, is_object=first == "{")
         found = _SCALAR.match(self._text, position)
-        return found.end() if found else position + 1
+        assert found is not None
+        if found[0] in NO_NUMBERS:
+            self._wrong.append((self._lines.of(position), f"{found[0]} is no number of JSON"))
+        return found.end()
 
     def _inside(self, position: int, path: Path, *, is_object: bool) -> int:
         number = 0
@@ -106,7 +107,7 @@ class _Walk:
                 step, position = scanstring(self._text, position + 1)
                 position = self._skip(self._skip(position) + 1)  # over the colon
                 if (*path, step) in self._found:
-                    self._twice.append((str(step), line))
+                    self._wrong.append((line, f'"{step}" is there twice'))
             else:
                 step = number  # type: ignore[assignment]  # a place in a list
                 number += 1

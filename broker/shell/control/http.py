@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.control")
 
 HEAD_BYTES: Final = 8192
-BODY_BYTES: Final = 4 << 20  # of records that a test produces
+BODY_BYTES: Final = 32 << 20  # of records that a test produces or loads
 MOST_CONNECTIONS: Final = 64
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
 IDLE_LIMIT_S: Final = 600.0  # between two requests
