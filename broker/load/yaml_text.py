@@ -91,6 +91,6 @@ class Node:
 def _scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
-    if _WHOLE.fullmatch(text) and len(text) < 1000:
+    if _WHOLE.fullmatch(text) and len(text) <= 4300:
         return int(text)
     return float(text) if _FRACTION.fullmatch(text) else text

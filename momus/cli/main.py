@@ -40,9 +40,11 @@ COMMANDS = {
     "consume": "momus.cli.records.commands",
     "decode": "momus.cli.decode_command",
     "doctor": "momus.cli.doctor.command",
+    "dump": "momus.cli.dump.commands",
     "fault": "momus.cli.fault_commands",
     "group": "momus.cli.groups.all_commands",
     "health": "momus.cli.commands",
+    "load-schema": "momus.cli.dump.commands",
     "offsets": "momus.cli.offset_commands",
     "pipeline": "momus.cli.pipeline_commands",
     "produce": "momus.cli.records.commands",
@@ -65,7 +67,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; None: there is none."""
         if cmd_name in COMMANDS:
-            found: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+            found: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
             return found
         return super().get_command(ctx, cmd_name)
 

@@ -222,6 +222,8 @@ def test_core_is_pure():
 IN_THE_COMMAND = (
     "momus.client.kafka_client",
     "momus.cli.doctor.examination",
+    "momus.cli.dump.dumping",
+    "momus.cli.dump.values",
     "momus.cli.groups.client",
     "momus.client.offset_client",
     "momus.client.log_client",

@@ -63,6 +63,7 @@ def check(broker) -> None:
     assert [row["records"] for row in rows if not row["internal"]] == [ROWS] * TOPICS
 
 
+@pytest.mark.slow  # seven starts under load
 def test_load_that_was_killed_at_random_points_goes_on_and_has_each_record_once(tmp_path, file):
     rng, killed, wanted = random.Random(7), 0, 0
     data = tmp_path / "data"
