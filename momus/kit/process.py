@@ -72,6 +72,8 @@ class Broker(Forkable):
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
     """
 
+    control_listen = "127.0.0.1:0"  # of its endpoint
+
     def __init__(
         self,
         *,
@@ -156,7 +158,7 @@ class Broker(Forkable):
                 "seed": self.seed,
                 "security": self.security,
                 "users": self._users,
-                "control": "127.0.0.1:0",
+                "control": self.control_listen,
                 "registry": self._registry,
                 "load": self._load,
                 "typed": list(self.config),

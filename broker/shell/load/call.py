@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.load.problems import LoadError
 from broker.load.sources import names_beside, read_documents, read_value
-from broker.load.texts import ENDINGS
+from broker.load.texts import ENDINGS, read_text
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.load.filling import Filling
 from broker.shell.load.start import in_words
@@ -15,6 +16,8 @@ from broker.shell.load.start import in_words
 if TYPE_CHECKING:
     from broker.load.items import Load
     from broker.shell.cluster_server import ClusterServer
+
+SECRET: Final = {"users", "acls"}
 
 
 async def load_files(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -38,6 +41,8 @@ async def load_files(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         filling = Filling(cluster, load)
     except LoadError as error:
         raise RefusedError(400, str(error)) from None
+    if cluster.recording is not None:
+        cluster.recording.loaded(_without_secrets(body, files), cluster.clock.now_ms())
     try:
         loaded = await filling.run(if_present)
     except LoadError as error:
@@ -46,3 +51,19 @@ async def load_files(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         counts = {what: number for what, number in filling.counts.items() if number}
         raise RefusedError(409, f"{error}; loaded before that: {in_words(counts)}") from None
     return {"loaded": loaded, "present": {kind: names for kind, names in filling.present.items() if names}, "needs": []}
+
+
+def _without_secrets(body: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    """A call as a recording may have it: without users, and ACLs, which a replay has no use for."""
+    kept: dict[str, Any] = {"if_present": body.get("if_present", "fail")}
+    if "document" in body:
+        return {**kept, "document": {part: rows for part, rows in body["document"].items() if part not in SECRET}}
+    texts = {}
+    for name, text in files.items():
+        value = read_text(name, text).value if name.endswith(ENDINGS) else None
+        if isinstance(value, dict) and value.keys() & SECRET:
+            rest = {part: rows for part, rows in value.items() if part not in SECRET}
+            texts[f"{name}.json"] = json.dumps(rest, default=str)  # TOML has times
+        else:
+            texts[name] = text
+    return {**kept, "files": texts}
