@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import click
 
+BREAKS = re.compile("[\n\r\x85\u2028\u2029]")
 A_LINE_EACH = ("records", "offsets", "acls", "quotas", "users")
 
 
@@ -35,10 +37,17 @@ def _yaml(document: dict[str, Any]) -> str:
         ) from None
 
     comments = "".join(f"# not dumped: {each}\n" for each in document.get("not_dumped", ()))
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return comments + str(
-        yaml.dump(document, Dumper=dumper, allow_unicode=True, sort_keys=False, width=1 << 20, default_flow_style=False)
-    )
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the library has no types
+        """Puts texts into double quotes that hold what ends a line: else such a character may become a space."""
+
+    def text(dumper: Any, value: str) -> Any:
+        style = '"' if BREAKS.search(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    words: dict[str, Any] = {"allow_unicode": True, "sort_keys": False, "width": 1 << 20, "default_flow_style": False}
+    return comments + str(yaml.dump(document, Dumper=Dumper, **words))
 
 
 def _json(value: Any, depth: int, name: str = "") -> str:

@@ -40,7 +40,9 @@ class Momus:
     is_other = False
     name = CLUSTER
 
-    def __init__(self, bundle: Bundle, *, listen: str = ANY_PORT, control: str = ANY_PORT, is_shown: bool = False) -> None:
+    def __init__(
+        self, bundle: Bundle, *, listen: str = ANY_PORT, control: str = ANY_PORT, is_shown: bool = False
+    ) -> None:
         self._is_shown = is_shown
         about = bundle.about
         self._folder = tempfile.TemporaryDirectory(prefix="momus-replay-")

@@ -141,9 +141,7 @@ def test_what_cannot_be_opened_is_said(tmp_path):
 
 def test_load_is_kept_in_a_run_without_its_secrets(kafka_process_broker, tmp_path):
     """A load by the control plane is played again; users and ACLs are left out, as all that a replay needs not."""
-    (tmp_path / "a.yaml").write_text(
-        "topics: [{name: t, records_from: b.jsonl}]\nusers: [{name: u, password: hush}]\n"
-    )
+    (tmp_path / "a.yaml").write_text("topics: [{name: t, records_from: b.jsonl}]\nusers: [{name: u, password: hush}]\n")
     (tmp_path / "b.jsonl").write_text('{"value": 1}\n{"value": 2}\n')
     with kafka_process_broker.create_cluster(security="sasl_plaintext") as cluster:
         cluster.record()
