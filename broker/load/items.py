@@ -129,8 +129,3 @@ class Load:
     def name(self) -> str:
         """The files, for messages."""
         return ", ".join(self.files)
-
-    @property
-    def outlasts(self) -> bool:
-        """Whether it has anything that a data directory keeps."""
-        return any((self.topics, self.groups, self.users, self.acls, self.quotas, self.schemas))

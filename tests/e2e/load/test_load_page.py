@@ -34,9 +34,9 @@ def test_examples_are_loaded_and_tested(folder):
         values = [record.value for record in broker.consume("orders")]
         assert sorted(values) == [
             b"\0\1\2\3",
+            b"two teas",
             b'{"item":"one coffee","price":3.5}',
             b'{"item":"three cakes"}',
-            b"two teas",
         ]
 
 
