@@ -16,7 +16,7 @@ ROUTES: Final = (
         " nothing was loaded then.",
         body={"files": Optional_({"*": str}), "document": Optional_(dict), "if_present": Optional_(str)},
         answer={"loaded": {"*": int}, "present": {"*": [str]}, "needs": [str]},
-        example={"document": {"topics": [{"name": "loaded", "records": [{"key": "k", "value": {"item": "coffee"}}]}]}},
+        example={"document": {"topics": [{"name": "loaded", "records": [{"value": "x"}]}]}, "if_present": "skip"},
     ),
     Route(
         "POST",
