@@ -1,4 +1,7 @@
-"""The fields of a file that fills a cluster, declared once: what is checked, and what editors are told."""
+"""The fields of a file that fills a cluster, declared once: what is checked, and what editors are told.
+
+After a change: `momus load-schema | tee docs/load.schema.json > momus/load.schema.json`.
+"""
 
 from __future__ import annotations
 
