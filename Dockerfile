@@ -8,11 +8,12 @@ FROM ${BASE} AS build
 WORKDIR /src
 # Wheels carry symbols that only a debugger reads, 26 MB of them.
 RUN command -v strip >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends binutils >/dev/null; }
-# The dependencies first: a change of momus itself installs momus alone. With what `--security`, `--otel` and `--registry` need.
+# The dependencies first: a change of momus itself installs momus alone. With what `--security`, `--otel`,
+# `--registry` and `--load` of YAML need.
 COPY pyproject.toml tools/constraints.txt ./
 RUN python -m venv --without-pip /opt/momus && \
     python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; more = project["optional-dependencies"]; \
-print(*project["dependencies"], *more["security"], *more["otel"], *more["registry"], sep="\n")' >needed.txt && \
+print(*project["dependencies"], *more["security"], *more["otel"], *more["registry"], *more["yaml"], sep="\n")' >needed.txt && \
     python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt && \
     find /opt/momus -name '*.so*' -type f -exec strip --strip-unneeded '{}' +
 COPY . .

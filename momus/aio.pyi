@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
 from momus.journal import DEFAULT_MB, MOST
+from momus.kit.load_files import Loadable
 from momus.kit.typed import (
     ApiFilters,
     ClientFilters,
@@ -431,6 +432,13 @@ class AsyncHandle(Twin):
     ) -> None:
         """Create a topic; `config` has Kafka's topic settings. Errors: ControlError, which says why."""
 
+    async def load(self, load: Loadable, *, if_present: str = "fail") -> dict[str, int]:
+        """Fill it with what a file, a folder or a mapping says (docs/load.md). Returns what was loaded, in numbers.
+
+        if_present  "fail", or "skip": what is there already stays as it is.
+        Errors:     ControlError: what is wrong, by file, line and field; nothing was loaded. OSError.
+        """
+
     async def produce(
         self,
         topic: str,
@@ -500,6 +508,7 @@ class AsyncCluster(AsyncHandle):
 
     control   the endpoint of the process.
     registry  serve a schema registry at once: `registry_url`.
+    load      a file, a folder of files or a mapping that it is filled with (docs/load.md).
     log       answers what the process has logged; None: that is not known here.
     Others:   as Broker; `flush` is "memory" unless given. `at`: the moment at which its clock stands at first.
     Errors:   ControlError, which says why there is none.
@@ -534,6 +543,8 @@ class AsyncBroker(AsyncHandle):
     users      name -> password, of a listener that authenticates; None with security: one user, "client".
     registry   True, or "HOST:PORT": serve a schema registry (docs/registry.md) at once, on the same port at each start.
     otel       an OTLP address over HTTP, as http://127.0.0.1:4318: traces are sent there (docs/traces.md).
+    load       a file, a folder of files or a mapping that it is filled with before it serves (docs/load.md); at a
+               start with the same data not again.
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
     """
 

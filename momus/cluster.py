@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from momus.aio import AsyncCluster
     from momus.control import Control
+    from momus.kit.load_files import Loadable
 
 
 class ClusterError(RuntimeError):
@@ -152,6 +153,7 @@ class Cluster(Forkable):
 
     control   the endpoint of the process.
     registry  serve a schema registry at once: `registry_url`.
+    load      a file, a folder of files or a mapping that it is filled with (docs/load.md).
     log       answers what the process has logged; None: that is not known here.
     Others:   as Broker; `flush` is "memory" unless given. `at`: the moment at which its clock stands at first.
     Errors:   ControlError, which says why there is none.
@@ -173,6 +175,7 @@ class Cluster(Forkable):
         security: str | None = None,
         users: Mapping[str, str] | None = None,
         registry: bool = False,
+        load: Loadable | None = None,
         log: Callable[[], str] | None = None,
     ) -> None:
         check_users(users)
@@ -190,6 +193,12 @@ class Cluster(Forkable):
         self._found(control, made, log)
         if registry:
             self._ask("POST", "/registry", {})
+        if load is not None:
+            try:
+                self.load(load)
+            except BaseException:
+                self.close()
+                raise
 
     @classmethod
     def found(cls, control: Control, described: Any, log: Callable[[], str] | None = None) -> Self:

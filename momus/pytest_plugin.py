@@ -18,6 +18,7 @@ wins.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -284,6 +285,8 @@ def _examined(cluster: Cluster, node: pytest.Item | None, keeper: Keeper, kept: 
 def _arrange(cluster: ClusterHandle, words: Mapping[str, Any]) -> None:
     for name, partitions in words.get("topics", {}).items():
         cluster.create_topic(name, partitions)
+    if "load" in words:
+        cluster.load(words["load"])
     cluster.faults.load(words.get("faults", ()))
 
 
@@ -310,6 +313,8 @@ def _marked(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
     words: dict[str, Any] = {}
     for marker in reversed(list(node.iter_markers("momus"))):
         words.update(marker.kwargs)
+    if isinstance(words.get("load"), (str, os.PathLike)):
+        words["load"] = os.path.join(node.path.parent, words["load"])  # relative to the test's file
     return words
 
 
@@ -324,7 +329,7 @@ def kafka_broker_fork(request: pytest.FixtureRequest, kafka_broker_template: Clu
     """For this test, another cluster that goes on from `kafka_broker_template`, which no test changes."""
     words = _marked(request.node)
     if words.keys() - ARRANGED:
-        pytest.fail(f"a fork is as its template: its marker takes {' and '.join(ARRANGED)} alone", pytrace=False)
+        pytest.fail(f"a fork is as its template: its marker takes {', '.join(ARRANGED)} alone", pytrace=False)
     yield from _verified(kafka_broker_template.fork(), request.node, words)
 
 

@@ -49,6 +49,7 @@ from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, Unpack
 
 from momus.journal import DEFAULT_MB, MOST
+from momus.kit.load_files import Loadable
 from momus.kit.typed import (
     ApiFilters,
     ClientFilters,

@@ -12,6 +12,7 @@ BASE.index, .timeindex, .txnindex                        replaced               
 OFFSET.snapshot, .momus-producers, .momus-state          replaced                     shared
 OFFSET-EPOCH.checkpoint, leader-epoch-checkpoint         replaced                     shared
 partition.metadata, meta.properties, seeded-starts       replaced                     shared
+.momus-load                                              replaced                     shared
 log-start-, cleaner-offset-checkpoint                    replaced                     shared
 recovery-point-offset-checkpoint                         replaced                     written: not beyond what
                                                                                       a later copy leaves synced
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from storage.files.env import Files
 
 CONTROL: Final = ".momus-control"  # where the process is controlled: written by shell/control/place.py
+LOADED: Final = ".momus-load"  # which files have filled the cluster: written by shell/load/start.py
 CLUSTERS: Final = "clusters"  # folder of the other clusters of a process, in the data directory of its first one
 RECORDINGS: Final = ".recordings"  # folder of what is recorded of the cluster
 SECURITY: Final = "security"  # folder of test certificates, which a reset leaves in place

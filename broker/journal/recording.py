@@ -37,6 +37,7 @@ MOST_BYTES: Final = 1 << 30
 BUFFER_BYTES: Final = 1 << 18
 _REQUEST_HEAD: Final = Struct(">ihhi")
 # Calls that change nothing, or what a recording has of its own: each event says what time it was.
+LOAD: Final = "/load"
 _NOT_KEPT: Final = ("/wait", "/consume", "/journal", "/recording", "/fork", "/clock")
 
 
@@ -70,10 +71,14 @@ class Recording:
 
     def called(self, method: str, path: str, body: dict[str, Any], at_ms: int) -> None:
         """Keep a call of the control plane, without secrets, unless it changes nothing. `path`: within the cluster."""
-        if method != "GET" and not path.endswith(_NOT_KEPT):
+        if method != "GET" and path != LOAD and not path.endswith(_NOT_KEPT):
             shown = {key: HIDDEN if is_secret_setting(key) else value for key, value in body.items()}
             text = json.dumps({"method": method, "path": path, "body": shown})
             self.add(CALLED, 0, 0, at_ms, text.encode())
+
+    def loaded(self, body: dict[str, Any], at_ms: int) -> None:
+        """Keep a load: a call whose body holds secrets anywhere, so its handler says what may be kept."""
+        self.add(CALLED, 0, 0, at_ms, json.dumps({"method": "POST", "path": LOAD, "body": body}).encode())
 
     def _flush(self) -> None:
         buffer, self._buffer, self._buffered = self._buffer, [], 0

@@ -21,7 +21,7 @@ from storage.clock.movable_clock import MovableClock
 from storage.files.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from broker.cluster.listeners import Listener, Node
     from broker.journal.recording import Recording
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from broker.wire.clients import Room
     from storage.files.env import SystemFiles
     from storage.log.log import Log
+
+    Prepare = Callable[["ClusterServer"], Awaitable[None]]
 
 DEFAULT_CLUSTER = "default"
 IDLE_SWEEP_S = 5.0
@@ -117,22 +119,24 @@ class ClusterServer:
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
 
-    async def start(self) -> None:
-        """Load the metadata and listen."""
+    async def start(self, prepare: Prepare | None = None) -> None:
+        """Load the metadata and listen. `prepare` may ask the broker before any client can."""
         async with self.change():
             remove_discarded(self.broker.directory.env.files, self.broker.directory.path)
             self.broker.open()
             await self._open_doors()
+            self._after_turn()
+            self.broker.start_maintenance()
+            self._steps.turn_ended()
+            if prepare is not None:
+                await prepare(self)
             if self._doors.authenticate and (self.plan.security is None or self.plan.security.asked_for is None):
                 from broker.security.security import check_users  # 0 ms: the listeners have loaded it
 
                 check_users(self.config, self.nodes, has_users=bool(self.broker.metadata.clients.credentials))
             for node in self.nodes:
                 await self.listen(node)
-            self._after_turn()
             self.sweep()
-            self.broker.start_maintenance()
-            self._steps.turn_ended()
 
     @asynccontextmanager
     async def change(self) -> AsyncIterator[None]:

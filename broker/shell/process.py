@@ -16,6 +16,7 @@ from broker.wire.clients import Room
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker.shell.cluster_server import Prepare
     from broker.shell.control.endpoint import Control
     from broker.shell.registry.examiner import Examiner
     from broker.shell.traces.export import Export
@@ -47,8 +48,13 @@ class Process:
         self._examiner: Examiner | None = None
         self._names = Names("cluster")
 
-    async def start(self, plan: ClusterPlan, origin: Origin | None = None) -> ClusterServer:
-        """Start a cluster. Errors: DirectoryError, StorageError, OSError: there is none."""
+    async def start(
+        self, plan: ClusterPlan, origin: Origin | None = None, *, prepare: Prepare | None = None
+    ) -> ClusterServer:
+        """Start a cluster. `prepare` is called before it listens.
+
+        Errors: DirectoryError, StorageError, OSError, and those of `prepare`: there is none.
+        """
         cluster = ClusterServer(
             plan,
             self._disk,
@@ -60,7 +66,7 @@ class Process:
         )
         self.clusters[plan.name] = cluster
         try:
-            await cluster.start()
+            await cluster.start(prepare)
         except BaseException:
             del self.clusters[plan.name]
             cluster.stop()

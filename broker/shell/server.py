@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.cluster.copies import is_private
 from broker.cluster.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.faults.errors import FaultError
+from broker.load.problems import LoadError, LoadFailedError
 from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.place import remove_place, write_place
@@ -23,6 +24,9 @@ from broker.shell.process import Process
 from broker.shell.setting_warnings import check_known, warn_of_settings
 from storage.files.env import MAX_OPEN_FILES, SystemFiles
 from storage.files.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.shell.load.at_start import StartLoads
 
 # What people's suites wait for in the output of Kafka's images; {id}: the node id.
 KAFKA_LINES = (
@@ -47,15 +51,15 @@ class FewDescriptorsError(Exception):
 
 
 async def _serve(options: dict[str, Any]) -> int:
-    process = Process(
-        options["disk"], connection_limit=options["connection_limit"], movable=options["control"] is not None
-    )
+    loads: StartLoads | None = options["loads"]
+    movable = options["control"] is not None or (loads is not None and loads.moves_clock)
+    process = Process(options["disk"], connection_limit=options["connection_limit"], movable=movable)
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             process.loop.add_signal_handler(number, process.stopping.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: process.loop.call_soon_threadsafe(process.stopping.set))
-    cluster = await process.start(options["plan"])
+    cluster = await process.start(options["plan"], prepare=None if loads is None else loads.fill)
     has_files = cluster.plan.flush != "memory"  # else the directory is not this process'
     if has_files:
         remove_place(cluster.plan.data_dir)
@@ -165,6 +169,15 @@ def _whose(error: Exception, data_dir: str) -> str:
     )
 
 
+def _read_loads(load: dict[str, Any] | None) -> StartLoads | None:
+    """What is to be loaded. Errors: LoadError."""
+    if load is None:
+        return None
+    from broker.shell.load.at_start import StartLoads  # 30 ms: most starts load nothing
+
+    return StartLoads(**load)
+
+
 def _check(plan: ClusterPlan, typed: Sequence[str], url: str | None) -> None:
     """Refuse what the plan alone does not show to be wrong, and warn of what has no effect. Errors: ConfigError."""
     check_known(plan.new_config(), typed)
@@ -195,6 +208,7 @@ def serve(
     kafka_lines: bool = False,
     security: str | None = None,
     users: dict[str, str] | None = None,
+    load: dict[str, Any] | None = None,
     typed: Sequence[str] = (),
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code.
@@ -207,31 +221,37 @@ def serve(
     kafka_lines    print what Kafka's images print when they have started.
     security       a word of made_security.py; None: what Kafka's settings say.
     users          name -> password.
+    load           what the cluster is filled with before it listens: the words of StartLoads.
     typed          keys of `properties` that were written for this start: an unknown one is an error, not a warning.
     """
     set_up(log_level.upper(), logging.StreamHandler(sys.stderr))
+    made: dict[str, Any] = {"listen": listen, "brokers": brokers, "flush": flush, "seed": seed}
     try:
-        plan = ClusterPlan(
-            DEFAULT_CLUSTER,
-            properties or {},
-            data_dir=data_dir,
-            listen=listen,
-            brokers=brokers,
-            flush=flush,
-            seed=seed,
-            security=security,
-            users=users,
-        )
+        plan = ClusterPlan(DEFAULT_CLUSTER, properties or {}, data_dir=data_dir, security=security, users=users, **made)
         _check(plan, typed, otel)
     except ConfigError as error:
         sys.stderr.write(f"momus: {error}\n")
         return 2
     plan.journal_bytes = journal_bytes
-    told = {"control": control, "control_token": control_token, "ui": ui, "statsd": statsd, "otel": otel}
-    told["registry"] = registry
+    told: dict[str, Any] = {
+        "control": control,
+        "control_token": control_token,
+        "ui": ui,
+        "statsd": statsd,
+        "otel": otel,
+    }
+    told |= {"registry": registry, "faults": faults, "kafka_lines": kafka_lines, "plan": plan, "load": load}
+    return _run(told, data_dir)
+
+
+def _run(options: dict[str, Any], data_dir: str) -> int:
+    """Serve, and say why it has ended. Returns the exit code."""
     try:
-        options = {**told, **_limits(), "faults": faults, "kafka_lines": kafka_lines, "plan": plan}
+        options = {**options, **_limits(), "loads": _read_loads(options["load"])}
         return int(_loop()(_serve(options)))
-    except (OSError, DirectoryError, StorageError, ConfigError, FaultError, FewDescriptorsError) as error:
+    except (OSError, DirectoryError, StorageError, FewDescriptorsError, LoadFailedError) as error:
         sys.stderr.write(f"momus: {error}{_whose(error, data_dir)}\n")
-        return 2 if isinstance(error, (ConfigError, FaultError)) else 1
+        return 1
+    except (ConfigError, FaultError, LoadError) as error:
+        sys.stderr.write("".join(f"momus: {line}\n" for line in str(error).splitlines()))
+        return 2

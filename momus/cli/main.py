@@ -15,7 +15,7 @@ from importlib import import_module
 import click
 
 from momus import __version__
-from momus.cli.serve_variables import ServeCommand, Users
+from momus.cli.serve_variables import LOOPBACK, ServeCommand, Users, loads_of, read_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ KEYED = {  # options that are a broker's setting
     "schema_registry": "schema.registry.url",
 }
 DEFAULT_DATA_DIR = "./data"
-LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
 
 
-# Each is imported when it is asked for: `momus serve` starts 15 ms sooner than with all of them.
+# "module" or "module:function". Each is imported when it is asked for: `momus serve` starts 15 ms sooner than with
+# all of them.
 COMMANDS = {
     "broker": "momus.cli.control_commands",
     "clock": "momus.cli.control_commands",
@@ -40,14 +40,18 @@ COMMANDS = {
     "consume": "momus.cli.records.commands",
     "decode": "momus.cli.decode_command",
     "doctor": "momus.cli.doctor.command",
+    "dump": "momus.cli.dump.commands",
     "fault": "momus.cli.fault_commands",
     "group": "momus.cli.groups.all_commands",
     "health": "momus.cli.commands",
+    "load-schema": "momus.cli.dump.commands:load_schema",
     "offsets": "momus.cli.offset_commands",
+    "open": "momus.cli.replay.open_command:open_",
     "pipeline": "momus.cli.pipeline_commands",
     "produce": "momus.cli.records.commands",
     "repair": "momus.cli.repair_command",
     "replay": "momus.cli.replay.command",
+    "step": "momus.cli.replay.open_command",
     "storage": "momus.cli.offset_commands",
     "tail": "momus.cli.journal_commands",
     "topic": "momus.cli.topics.commands",
@@ -65,7 +69,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name; None: there is none."""
         if cmd_name in COMMANDS:
-            found: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+            module, _, name = COMMANDS[cmd_name].partition(":")
+            found: click.Command = getattr(import_module(module), name or cmd_name)
             return found
         return super().get_command(ctx, cmd_name)
 
@@ -204,6 +209,20 @@ def cli() -> None:
     metavar="HOST:PORT",
     help="Serve a schema registry there, with Confluent's REST API (docs/registry.md); port 0 is allowed.",
 )
+@click.option(
+    "--load",
+    "loads",
+    multiple=True,
+    metavar="FILE|DIR",
+    help="Fill the broker with what this file says before it listens, or those of a folder (docs/load.md); repeatable.",
+)
+@click.option(
+    "--load-if-present",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Whether a topic, group or user of --load that is there already ends the start, or stays as it is.",
+)
 @click.option("--kafka-lines", is_flag=True, help="Also print the lines by which Testcontainers sees a start.")
 @click.option(
     "--retain-for",
@@ -224,14 +243,13 @@ def serve(
     control_anyone: bool,
     control_token: str | None,
     control_token_file: IO[str] | None,
-    ui: bool,
     faults_file: IO[str] | None,
     journal_mb: int,
     security: str | None,
     user_texts: tuple[str, ...],
     user_file: IO[str] | None,
     kafka_lines: bool,
-    **keyed: str | None,
+    **keyed: Any,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
@@ -246,7 +264,7 @@ def serve(
         listen = DEFAULT_LISTEN
     _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
     token = _read_token(control_token, control_token_file)
-    endpoint = _endpoint(control, control_anyone, token, ui) | _registry(keyed["registry"], settings)
+    endpoint = _endpoint(control, control_anyone, token, keyed["ui"]) | _registry(keyed["registry"], settings)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
     launch.use_packages()
     from broker.shell.server import serve as serve_broker
@@ -266,7 +284,8 @@ def serve(
             journal_bytes=journal_mb << 20,
             kafka_lines=kafka_lines,
             security=security,
-            users=_read_users(user_texts, user_file, security, listen) or None,
+            users=read_users(user_texts, user_file, security, listen) or None,
+            load=loads_of(keyed["loads"], keyed["load_if_present"]),
             typed=tuple(text.partition("=")[0].strip() for text in assignments),
         )
     )
@@ -282,32 +301,6 @@ def _read_token(token: str | None, file: IO[str] | None) -> str | None:
     if not found:
         raise click.BadParameter(f"{file.name} is empty", param_hint="--control-token-file")
     return found
-
-
-def _read_users(
-    texts: tuple[str, ...], file: IO[str] | None, security: str | None, listen: str | None
-) -> dict[str, str]:
-    """Users by name, with their passwords."""
-    from momus.client.properties import environment_users  # there already
-
-    try:
-        users = environment_users(os.environ)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    lines = [line for line in file.read().splitlines() if line.strip()] if file is not None else []
-    for text in (*lines, *texts):
-        name, colon, password = text.partition(":")
-        if not name or not ((colon and password) or security == "mtls"):
-            raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret
-        users[name] = password
-    hosts = [address.rpartition("://")[2].rpartition(":")[0] for address in (listen or "").split(",")]
-    if security is not None and security != "ssl" and not users and not all(re.fullmatch(LOOPBACK, h) for h in hosts):
-        raise click.BadParameter(
-            f"{listen!r} is not loopback, and the password of the user that would be made is known to everybody: name"
-            " others by --user NAME:PASSWORD",
-            param_hint="--security",
-        )
-    return users
 
 
 def _read_faults(file: IO[str]) -> list[dict[str, Any]]:

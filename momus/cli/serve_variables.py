@@ -1,8 +1,9 @@
-"""The environment of `momus serve`: a MOMUS_... variable for each of its options, made from the option itself."""
+"""The environment of `momus serve`: a MOMUS_... variable for each of its options, and what variables of images say."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 import click
@@ -11,9 +12,10 @@ from momus.client.properties import is_of_kubernetes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import IO, Any
 
 PREFIX = "MOMUS_"
+LOOPBACK = r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?"
 # Read by other programs of momus: the pytest plugin, the commands that ask a broker, the kits of clients/, the tests.
 OF_OTHERS = frozenset(
     PREFIX + name
@@ -102,3 +104,38 @@ def words_about(environment: Mapping[str, str], variables: Sequence[str]) -> lis
         question = f" Did you mean {near[0]}?" if near else ""
         found.append(f"{name} is no variable of `momus serve`, and has no effect.{question}")
     return found
+
+
+def read_users(
+    texts: tuple[str, ...], file: IO[str] | None, security: str | None, listen: str | None
+) -> dict[str, str]:
+    """Users by name, with their passwords."""
+    from momus.client.properties import environment_users  # there already
+
+    try:
+        users = environment_users(os.environ)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    lines = [line for line in file.read().splitlines() if line.strip()] if file is not None else []
+    for text in (*lines, *texts):
+        name, colon, password = text.partition(":")
+        if not name or not ((colon and password) or security == "mtls"):
+            raise click.BadParameter("it is NAME:PASSWORD", param_hint="--user")  # the text may hold a secret
+        users[name] = password
+    hosts = [address.rpartition("://")[2].rpartition(":")[0] for address in (listen or "").split(",")]
+    if security is not None and security != "ssl" and not users and not all(re.fullmatch(LOOPBACK, h) for h in hosts):
+        raise click.BadParameter(
+            f"{listen!r} is not loopback, and the password of the user that would be made is known to everybody: name"
+            " others by --user NAME:PASSWORD",
+            param_hint="--security",
+        )
+    return users
+
+
+def loads_of(paths: tuple[str, ...], if_present: str) -> dict[str, Any] | None:
+    """What is to be loaded, by words and by the variables of wurstmeister's image; None: nothing."""
+    topics = os.environ.get("KAFKA_CREATE_TOPICS", "")
+    if not paths and not topics.strip():
+        return None
+    separator = os.environ.get("KAFKA_CREATE_TOPICS_SEPARATOR") or None
+    return {"paths": list(paths), "if_present": if_present, "create_topics": topics, "separator": separator}

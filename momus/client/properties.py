@@ -13,6 +13,8 @@ _NOT_SETTINGS = frozenset(
         "CLIENT_PASSWORDS",
         "CLIENT_USERS",
         "CLUSTER_ID",
+        "CREATE_TOPICS",
+        "CREATE_TOPICS_SEPARATOR",
         "DEBUG",
         "ENABLE_KRAFT",
         "GC_LOG_OPTS",

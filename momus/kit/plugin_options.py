@@ -20,9 +20,9 @@ OPTIONS = {
     "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
 }
 MARKER = (
-    "momus(topics, faults, **words): for the cluster of this test, or of its class or module. topics: name -> number of"
-    " partitions; faults: a list as docs/faults.md has them; words: config, brokers, flush, as_version, seed,"
-    " at, security, users."
+    "momus(topics, load, faults, **words): for the cluster of this test, or of its class or module. topics: name ->"
+    " number of partitions; load: a file or a folder beside the test's file that the cluster is filled with; faults: a"
+    " list as docs/faults.md has them; words: config, brokers, flush, as_version, seed, at, security, users."
 )
 
 

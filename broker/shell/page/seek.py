@@ -49,7 +49,7 @@ async def seek(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             after, remark = await _target(broker, client, topic, index, before, word, body.get("number", 0))
             plan.append({"topic": topic, "partition": index, "before": before, "after": after, "remark": remark})
         if not dry_run and plan:
-            await _commit(broker, client, group, plan)
+            await commit_offsets(broker, client, group, plan)
     finally:
         client.close()
     return {"group": group, "dry_run": dry_run, "plan": plan}
@@ -100,7 +100,8 @@ def _bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
         raise RefusedError(409, f"the log of {topic.name}-{index} cannot be read: {why}") from None
 
 
-async def _commit(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:
+async def commit_offsets(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:
+    """Commit `after` of each row's topic and partition, with its `metadata` if it has some. Errors: RefusedError."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for row in plan:
         topic = topics.setdefault(row["topic"], OffsetCommitRequestTopic(name=row["topic"], partitions=[]))
@@ -109,7 +110,7 @@ async def _commit(broker: Broker, client: LocalClient, group: str, plan: list[di
                 partition_index=row["partition"],
                 committed_offset=row["after"],
                 committed_leader_epoch=-1,
-                committed_metadata="",
+                committed_metadata=row.get("metadata", ""),
             )
         )
     request = OffsetCommitRequest(

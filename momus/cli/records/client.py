@@ -231,22 +231,3 @@ def records_in(topic: str, answered: Any, positions: dict[int, int], *, committe
                         list(record.headers),
                     )
         positions[partition] = max(positions[partition], header.next_offset)
-
-
-def partition_of(key: bytes, count: int) -> int:
-    """The partition that Java's clients choose for a key.
-
-    Source: murmur2 with Kafka's seed, as org.apache.kafka.common.utils.Utils documents it.
-    """
-    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
-    length = len(key)
-    found = 0x9747B28C ^ length
-    for at in range(0, length - 3, 4):
-        k = int.from_bytes(key[at : at + 4], "little") * multiplier & mask
-        k = (k ^ k >> 24) * multiplier & mask
-        found = found * multiplier & mask ^ k
-    rest = key[length & ~3 :]
-    if rest:
-        found = (found ^ int.from_bytes(rest, "little")) * multiplier & mask
-    found = (found ^ found >> 13) * multiplier & mask
-    return ((found ^ found >> 15) & 0x7FFFFFFF) % count

@@ -106,11 +106,11 @@ class _Sender:
             self._check(partition)
 
     def add(self, record: Out) -> None:
-        from momus.cli.records.client import partition_of
+        from protocol.partitioner import choose_partition
 
         partition = record.partition if self._partition is None else self._partition
         if partition is None:
-            partition = self._turn % self._count if record.key is None else partition_of(record.key, self._count)
+            partition = choose_partition(record.key, self._count, self._turn)
         self._check(partition)
         rows = self._waiting.setdefault(partition, [])
         rows.append(record)

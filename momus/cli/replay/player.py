@@ -95,6 +95,7 @@ class Player:
         self._unsettled: int | None = None  # the connection of a request that may not have been read yet
         self.requests = 0
         self.answers = 0  # that were compared
+        self.last = ""  # request, in words
         self._retries = 0
         self.notes: list[str] = []  # what could not be repeated, or compared
 
@@ -102,7 +103,7 @@ class Player:
         """All events, or up to the first answer that differs. Errors: OSError."""
         try:
             for event in events:
-                found = self._step(event)
+                found = self.step(event)
                 if found is not None:
                     return found
         finally:
@@ -110,7 +111,8 @@ class Player:
                 link.socket.close()
         return None
 
-    def _step(self, event: Event) -> Found | None:
+    def step(self, event: Event) -> Found | None:
+        """Play one event. Returns the first difference of its answers. Errors: OSError."""
         if event.kind == FULL:
             self.notes.append("the recording ends here: it had reached its limit")
             return None
@@ -168,6 +170,7 @@ class Player:
             self._mapping.translate(message)
             if data:
                 data = encode_request_header(key, version, correlation_id, header.client_id) + coder.encode(message)
+        self.last = f"{api_label(key)} v{version} of {header.client_id or 'a client without id'}"
         link.asked.append(Asked(self.requests, key, version, correlation_id, header.client_id or "", at_ms, data))
         return data
 

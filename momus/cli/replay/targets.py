@@ -21,6 +21,8 @@ from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, Creat
 from protocol.record_batch import build_batch
 
 CLUSTER = "replay"
+ANY_PORT = "127.0.0.1:0"
+JOURNAL_MB = 64
 START = "start"
 LIVES = ("/reset", "/restore")
 TIMEOUT_MS = 10_000
@@ -30,12 +32,18 @@ LIMIT_S = 15.0
 class Momus:
     """A cluster of a momus of our own, as it was before the first request that was kept. Its clock stands.
 
+    listen    where clients find it, and `control` its endpoint; HOST:PORT.
+    is_shown  its journal is looked at: it gets no requests but those of the run.
     Errors: BundleError, BrokerError, ControlError.
     """
 
     is_other = False
+    name = CLUSTER
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(
+        self, bundle: Bundle, *, listen: str = ANY_PORT, control: str = ANY_PORT, is_shown: bool = False
+    ) -> None:
+        self._is_shown = is_shown
         about = bundle.about
         self._folder = tempfile.TemporaryDirectory(prefix="momus-replay-")
         data_dir = Path(self._folder.name)
@@ -46,6 +54,7 @@ class Momus:
         begin_ms = about["start_ms"] if about["at_ms"] is None else about["at_ms"]
         flush = "os" if about["flush"] == "memory" else about["flush"]  # its data came from a file
         self._process = Broker(data_dir=data_dir)
+        self._process.control_listen = control
         try:
             self._process.start()
             self._cluster = Cluster(
@@ -55,6 +64,8 @@ class Momus:
                 flush=flush,
                 config=about["config"],
                 seed=about["seed"],
+                listen=listen,
+                journal_mb=JOURNAL_MB,
                 at=datetime.fromtimestamp(begin_ms / 1000, UTC),  # where a reset goes back to
             )
             self._cluster.restore(START)
@@ -66,6 +77,25 @@ class Momus:
         )
         self._now_ms = about["start_ms"]
         self._barrier = _connect(self._address(-1))
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find it."""
+        return self._cluster.bootstrap_servers
+
+    @property
+    def control_address(self) -> str:
+        """Where its endpoint is."""
+        return self._process.known_control
+
+    def tell(self, where: dict[str, Any]) -> None:
+        """Say where the run is, for those who ask its endpoint. Errors: ControlError."""
+        self._process.control.ask("POST", "/_admin/step/tell", where)
+
+    def next_step(self) -> int:
+        """Wait for a while for a step. Returns how many requests; 0: none. Errors: ControlError."""
+        answer: Any = self._process.control.ask("POST", "/_admin/step/fetch", {})
+        return int(answer["requests"])
 
     def connect(self, broker: int) -> socket.socket:
         """A connection to a virtual broker."""
@@ -82,7 +112,10 @@ class Momus:
 
     def settle(self) -> None:
         """Whatever was sent has been read when this returns: the broker reads connections in turn."""
-        _ask_versions(self._barrier)
+        if self._is_shown:
+            self._cluster.control.ask("GET", f"/_admin/clusters/{CLUSTER}")
+        else:
+            _ask_versions(self._barrier)
 
     def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
         """Repeat a call of the control plane. Returns why it was refused, which it may have been in the recording."""

@@ -402,7 +402,7 @@ def test_template_is_as_it_was(kafka_broker_template):
     )
     result = pytester.runpytest_inprocess(*ALONE)
     result.assert_outcomes(passed=5, errors=2)
-    result.stdout.fnmatch_lines(["*a fork is as its template: its marker takes topics and faults alone*"])
+    result.stdout.fnmatch_lines(["*a fork is as its template: its marker takes topics, load, faults alone*"])
     found = told()
     assert [each["values"] for each in found] == [2, 2, 2, 2]
     assert len({each["bootstrap_servers"] for each in found}) == 4

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from momus.cli.records.client import partition_of
 from momus.cli.records.places import PlaceError, Places, moment_ms, places_of
 from momus.cli.records.text import FIELDS, FormatError, In, compile_format, json_line, read_json_line, unescape
+from protocol.partitioner import partition_of_key as partition_of
 
 RECORD = In("orders", 3, 42, 1700000000123, b"k\xff", b"one coffee", [("a", b"1"), ("b", None)])
 

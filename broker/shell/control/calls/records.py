@@ -76,17 +76,22 @@ async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
             if partition not in leaders:
                 raise RefusedError(404, f"{topic} has no partition {partition}, but 0 to {len(leaders) - 1}")
             batch = build_batch(rows, timestamp_ms=cluster.broker.turn.env.clock.now_ms())
-            data = [PartitionProduceData(index=partition, records=batch)]
-            request = ProduceRequest(
-                acks=-1, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=data)]
-            )
-            answer = await client.call(request, PRODUCE_VERSION, leaders[partition])
-            answered = answer.responses[0].partition_responses[0]
-            _check(answered.error_code, f"{topic}-{partition}", answered.error_message)
-            bases[partition] = answered.base_offset
+            bases[partition] = await append(client, topic, partition, leaders[partition], batch)
     finally:
         client.close()
     return [{"partition": partition, "offset": bases[partition] + place} for partition, place in order]
+
+
+async def append(client: LocalClient, topic: str, partition: int, leader: int, batch: bytes) -> int:
+    """Append a batch, acks=all. Returns the offset of its first record. Errors: RefusedError."""
+    data = [PartitionProduceData(index=partition, records=batch)]
+    topics = [TopicProduceData(name=topic, partition_data=data)]
+    answer = await client.call(
+        ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics), PRODUCE_VERSION, leader
+    )
+    answered = answer.responses[0].partition_responses[0]
+    _check(answered.error_code, f"{topic}-{partition}", answered.error_message)
+    return int(answered.base_offset)
 
 
 async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:

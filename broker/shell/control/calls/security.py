@@ -59,11 +59,16 @@ async def add_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     if security.has_passwords and not password:
         raise RefusedError(400, '"password" is missing')
     if security.has_passwords:
-        await _change(cluster, upsertions=_upsertions(cluster, name, password))
+        await set_password(cluster, name, password)
     security.users[name] = password
     if security.word == "mtls":
         security.authority.issue(name)
     return await list_users(cluster, call)
+
+
+async def set_password(cluster: ClusterServer, name: str, password: str) -> None:
+    """Let a user authenticate by SCRAM with this password. Errors: RefusedError."""
+    await _change(cluster, upsertions=_upsertions(cluster, name, password))
 
 
 async def remove_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Routes of topics and records: create, produce, consume. Their handlers are loaded when first called."""
+"""Routes of topics and records: create, produce, consume, load files. Their handlers are loaded when first called."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Final
 from broker.shell.control.routes import BYTES, Optional_, Route
 
 ROUTES: Final = (
+    Route(
+        "POST",
+        "/load",
+        "broker.shell.load.call:load_files",
+        'Fill the cluster with what "files" say, name -> text, or with one "document" (docs/load.md). All is checked'
+        ' before anything is done. "if_present": fail or skip. "needs": files that these name, to be sent with them;'
+        " nothing was loaded then.",
+        body={"files": Optional_({"*": str}), "document": Optional_(dict), "if_present": Optional_(str)},
+        answer={"loaded": {"*": int}, "present": {"*": [str]}, "needs": [str]},
+        example={"document": {"topics": [{"name": "loaded", "records": [{"value": "x"}]}]}, "if_present": "skip"},
+    ),
     Route(
         "POST",
         "/topics",

@@ -12,7 +12,8 @@ export function show(place) {
     [key, el("input", { value: here.query.get(key) ?? "", id: key === "api" ? "filter" : null, size: 12, onchange: look, "aria-label": title })]));
   const pause = el("input", { type: "checkbox" });
   let left = 0, isOn = null;
-  place.append(el("h1", {}, "Journal"), switches, el("div", { class: "bar" },
+  const run = el("div", { class: "bar" });
+  place.append(el("h1", {}, "Journal"), run, switches, el("div", { class: "bar" },
     Object.entries(FILTERS).map(([key, title]) => el("label", {}, title, filters[key])), el("label", { class: "tick" }, pause, "pause")), said, one, list);
 
   function look() {
@@ -68,6 +69,20 @@ export function show(place) {
     one.scrollIntoView();
   }
   look();
+  showRun(run);
+}
+
+// A kept run that `momus open` has opened: where it is, and a button that plays its next request.
+async function showRun(place) {
+  const told = await ask("GET", "/_admin/step");
+  if (!told.requests || told.cluster !== here.cluster) return;
+  const step = el("button", { "data-do": "step", disabled: told.ended ? "" : null, onclick: async () => {
+    step.disabled = true;
+    await act("POST", "/_admin/step", {});
+    showRun(place);
+  } }, "Step");
+  fill(place, step, el("span", { "data-is": "step" }, `request ${told.request} of ${told.requests}${told.last ? `: ${told.last}` : ""}`),
+    told.differences.length ? el("span", { class: "bad" }, told.differences.join("; ")) : null);
 }
 
 function faultLink(row) {
