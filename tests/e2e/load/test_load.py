@@ -275,10 +275,10 @@ def test_no_client_is_served_before_all_is_loaded(tmp_path):
 
 
 def test_marker_is_relative_to_the_file_of_the_test(pytester):
-    pytester.makefile(".yaml", orders=ORDERS)
-    pytester.makefile(".jsonl", rows=ROWS)
-    pytester.makepyfile(
-        """
+    pytester.mkdir("below")
+    pytester.makefile(".yaml", **{"below/orders": ORDERS})
+    pytester.makefile(".jsonl", **{"below/rows": ROWS})
+    tests = """
         import pytest
 
         @pytest.mark.momus(load="orders.yaml")
@@ -302,7 +302,7 @@ def test_marker_is_relative_to_the_file_of_the_test(pytester):
         def test_gone(kafka_broker):
             pass
         """
-    )
+    pytester.makepyfile(**{"below/test_them": tests})
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:xdist")
     result.assert_outcomes(passed=4, errors=1)
     result.stdout.fnmatch_lines(["*gone.yaml*"])
