@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.control")
 
 HEAD_BYTES: Final = 8192
-BODY_BYTES: Final = 32 << 20  # of records that a test produces or loads
+BODY_BYTES: Final = 4 << 20  # of records that a test produces
 MOST_CONNECTIONS: Final = 64
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
 IDLE_LIMIT_S: Final = 600.0  # between two requests
@@ -102,6 +102,7 @@ class HttpServer:
         self._respond = respond
         self._token = token
         self._is_public = is_public
+        self.body_bytes = BODY_BYTES  # at most
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
@@ -164,7 +165,7 @@ class HttpServer:
                 head = await _read_head(first, reader)
                 head.peer, head.abort = writer.get_extra_info, writer.transport.abort
                 self.check(head)
-                body = await _read_body(reader, head)
+                body = await _read_body(reader, head, self.body_bytes)
             keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
             status, answer = await self.answer(head, body)
         except RefusedError as refusal:
@@ -308,32 +309,32 @@ async def _read_head(first: bytes, reader: asyncio.StreamReader) -> Head:
     return Head(words[0], words[1], words[2], fields)
 
 
-async def _read_body(reader: asyncio.StreamReader, head: Head) -> bytes:
+async def _read_body(reader: asyncio.StreamReader, head: Head, most: int) -> bytes:
     """Errors: RefusedError."""
     if head.fields.get("transfer-encoding", "").lower() == "chunked":
-        return await _read_chunks(reader)
+        return await _read_chunks(reader, most)
     if "transfer-encoding" in head.fields:
         raise RefusedError(501, "a body needs a Content-Length, or is chunked")
     length = head.fields.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         raise RefusedError(400, "Content-Length is not a number")
-    if len(length) > 9 or int(length) > BODY_BYTES:
-        raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
+    if len(length) > 9 or int(length) > most:
+        raise RefusedError(413, f"the body is larger than {most} bytes")
     try:
         return await reader.readexactly(int(length))
     except asyncio.IncompleteReadError:
         raise RefusedError(400, "the body is incomplete") from None
 
 
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+async def _read_chunks(reader: asyncio.StreamReader, most: int) -> bytes:
     """A body in chunks (RFC 9112, 7.1); trailers are passed over. Errors: RefusedError."""
     body = b""
     try:
         while True:
             line = (await reader.readuntil(b"\r\n")).partition(b";")[0].strip()
             size = int(line, 16)
-            if size < 0 or len(body) + size > BODY_BYTES:
-                raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
+            if size < 0 or len(body) + size > most:
+                raise RefusedError(413, f"the body is larger than {most} bytes")
             if size == 0:
                 break
             body += await reader.readexactly(size)
