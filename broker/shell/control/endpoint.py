@@ -20,6 +20,7 @@ from broker.shell.control.routes import Call, Medium, Process, RefusedError, Rou
 from broker.shell.page import PAGE
 
 API_VERSION: Final = "1"
+LOAD_BYTES: Final = 32 << 20  # of files that fill a cluster, in one body
 MOST_STREAMS: Final = 16  # of events: other requests must find room
 
 
@@ -46,6 +47,7 @@ class Control:
         self.routes.add_of_process(_routes_in(of_process))
         self.routes.add_of_cluster(_routes_in(of_cluster))
         self._http = HttpServer(self._respond, token, lambda target: f"{target}/".startswith(f"{PAGE}/"))
+        self._http.body_bytes = LOAD_BYTES
         self._streams = 0
 
     async def open(self, host: str, port: int) -> str:

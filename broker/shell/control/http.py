@@ -84,6 +84,7 @@ class HttpServer:
         self._respond = respond
         self._token = token
         self._is_public = is_public
+        self.body_bytes = BODY_BYTES  # at most
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
@@ -158,7 +159,7 @@ class HttpServer:
                 head = await read_head(first, reader)
                 head.door, head.peer, head.abort = door, writer.get_extra_info, writer.transport.abort
                 self.check(head)
-                body = await read_body(reader, head)
+                body = await read_body(reader, head, self.body_bytes)
             keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
             status, answer = await self.answer(head, body)
         except RefusedError as refusal:

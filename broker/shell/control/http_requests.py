@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEAD_BYTES: Final = 8192
-BODY_BYTES: Final = 32 << 20  # of records that a test produces or loads
+BODY_BYTES: Final = 4 << 20  # of records that a test produces
 
 
 class Head:
@@ -62,32 +62,32 @@ async def read_head(first: bytes, reader: asyncio.StreamReader) -> Head:
     return Head(words[0], words[1], words[2], fields, head)
 
 
-async def read_body(reader: asyncio.StreamReader, head: Head) -> bytes:
-    """Errors: RefusedError."""
+async def read_body(reader: asyncio.StreamReader, head: Head, most_bytes: int = BODY_BYTES) -> bytes:
+    """The body, `most_bytes` at most. Errors: RefusedError."""
     if head.fields.get("transfer-encoding", "").lower() == "chunked":
-        return await _read_chunks(reader)
+        return await _read_chunks(reader, most_bytes)
     if "transfer-encoding" in head.fields:
         raise RefusedError(501, "a body needs a Content-Length, or is chunked")
     length = head.fields.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         raise RefusedError(400, "Content-Length is not a number")
-    if len(length) > 9 or int(length) > BODY_BYTES:
-        raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
+    if len(length) > 9 or int(length) > most_bytes:
+        raise RefusedError(413, f"the body is larger than {most_bytes} bytes")
     try:
         return await reader.readexactly(int(length))
     except asyncio.IncompleteReadError:
         raise RefusedError(400, "the body is incomplete") from None
 
 
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+async def _read_chunks(reader: asyncio.StreamReader, most_bytes: int) -> bytes:
     """A body in chunks (RFC 9112, 7.1); trailers are passed over. Errors: RefusedError."""
     body = b""
     try:
         while True:
             line = (await reader.readuntil(b"\r\n")).partition(b";")[0].strip()
             size = int(line, 16)
-            if size < 0 or len(body) + size > BODY_BYTES:
-                raise RefusedError(413, f"the body is larger than {BODY_BYTES} bytes")
+            if size < 0 or len(body) + size > most_bytes:
+                raise RefusedError(413, f"the body is larger than {most_bytes} bytes")
             if size == 0:
                 break
             body += await reader.readexactly(size)

@@ -73,6 +73,11 @@ def test_cluster_is_filled_by_a_mapping(kafka_broker):
     assert records_of(kafka_broker, "a") == {0: [b"5", b"[1]"]}
 
 
+def test_load_of_several_megabytes_goes_in_one_call(kafka_broker):
+    rows = [{"value": "x" * 500_000, "key": str(number)} for number in range(12)]
+    assert kafka_broker.load({"topics": [{"name": "t", "records": rows}]}) == {"topics": 1, "records": 12}
+
+
 def test_cluster_that_cannot_be_filled_is_not_made(kafka_process_broker, tmp_path):
     (tmp_path / "a.json").write_text('{"topics": [\n{"nam": "a"}]}')
     with pytest.raises(ControlError, match=r"a.json:2: topics\[0\].nam: no such field. Did you mean name\?"):
@@ -275,10 +280,10 @@ def test_no_client_is_served_before_all_is_loaded(tmp_path):
 
 
 def test_marker_is_relative_to_the_file_of_the_test(pytester):
-    pytester.makefile(".yaml", orders=ORDERS)
-    pytester.makefile(".jsonl", rows=ROWS)
-    pytester.makepyfile(
-        """
+    pytester.mkdir("below")
+    pytester.makefile(".yaml", **{"below/orders": ORDERS})
+    pytester.makefile(".jsonl", **{"below/rows": ROWS})
+    tests = """
         import pytest
 
         @pytest.mark.momus(load="orders.yaml")
@@ -302,7 +307,7 @@ def test_marker_is_relative_to_the_file_of_the_test(pytester):
         def test_gone(kafka_broker):
             pass
         """
-    )
+    pytester.makepyfile(**{"below/test_them": tests})
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:xdist")
     result.assert_outcomes(passed=4, errors=1)
     result.stdout.fnmatch_lines(["*gone.yaml*"])
