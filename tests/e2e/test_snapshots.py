@@ -260,11 +260,11 @@ def test_twin_to_await_forks_and_restores(cluster):
         await cluster.aio.produce("orders", "a")
         snapshot = await cluster.aio.snapshot()
         fork = await cluster.aio.fork(snapshot)
-        assert isinstance(fork, Cluster)
-        await fork.aio.produce("orders", "b")
+        assert isinstance(fork.target, Cluster)
+        await fork.produce("orders", "b")
         await cluster.aio.restore(snapshot)
-        found = [record.value for record in await fork.aio.consume("orders")]
-        await fork.aio.close()
+        found = [record.value for record in await fork.consume("orders")]
+        await fork.close()
         return found
 
     assert asyncio.run(run()) == [b"a", b"b"]

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addresses import host_port
 from broker.shell.control.http_door import Door
-from broker.shell.control.http_requests import Head, parse_body, read_body, read_head
+from broker.shell.control.http_requests import BODY_BYTES, Head, parse_body, read_body, read_head
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError

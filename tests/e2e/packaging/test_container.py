@@ -21,7 +21,8 @@ def test_image_holds_the_versions_that_these_tests_run_with():
     constraints = REPOSITORY / "tools" / "constraints.txt"
     pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", constraints.read_text(), re.MULTILINE))
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
-        core = [re.match(r"[\w-]+", each)[0] for each in tomllib.load(file)["project"]["dependencies"]]
-    assert pinned == {name: version(name) for name in core}
+        project = tomllib.load(file)["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["yaml"]]
+    assert pinned == {name: version(name) for name in (re.match(r"[\w-]+", each)[0] for each in wanted)}
     assert "-c constraints.txt" in (REPOSITORY / "Dockerfile").read_text()
     assert "!tools/constraints.txt" in (REPOSITORY / ".dockerignore").read_text().split()

@@ -92,7 +92,7 @@ def test_wrong(kafka_broker):
     )
     done = pytester.runpytest_inprocess(*ALONE, "--strict-markers")
     done.assert_outcomes(passed=2, errors=1)
-    done.stdout.fnmatch_lines(["*unexpected keyword argument 'speed'*"])
+    done.stdout.fnmatch_lines(["*the marker momus takes no word 'speed'*"])
     assert [(each["brokers"], each["seed"], each["offsets"]) for each in told()] == [(2, 1, [0]), (2, 2, [0])]
 
 

@@ -60,7 +60,7 @@ def test_it(kafka_broker): pass
     )
     done = pytester.runpytest_inprocess(*ALONE)
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*momus(topics, faults, **words) takes words, not {'orders': 3}*"])
+    done.stdout.fnmatch_lines(["*momus(topics, load, faults, **words) takes words, not {'orders': 3}*"])
 
 
 @pytest.mark.parametrize(("flush", "has"), [("memory", "os"), ("fsync", "fsync")])
