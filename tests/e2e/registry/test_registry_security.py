@@ -113,7 +113,7 @@ def test_clients_of_the_registry_get_their_settings():
         java = broker.client_config("java-registry")
         assert java["schema.registry.url"] == broker.registry_url
         assert java["basic.auth.credentials.source"] == "USER_INFO"
-        with pytest.raises(ValueError, match="client_config knows no client 'ruby-registry'.*, java-registry"):
+        with pytest.raises(ValueError, match=r"client_config knows no client 'ruby-registry'.*, java-registry"):
             broker.client_config("ruby-registry")
     with Broker() as broker:
         assert broker.client_config("confluent-registry") == {"url": broker.registry_url}
