@@ -7,6 +7,7 @@ belong to one transaction, so an invoice exists if and only if its order counts 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -44,9 +45,10 @@ class Orders:
         await self._producer.start()
 
     async def stop(self) -> None:
-        """Leave the group."""
+        """Leave the group. A worker that was fenced meanwhile has no transaction left to end."""
         await self._consumer.stop()
-        await self._producer.stop()
+        with suppress(ProducerFenced):
+            await self._producer.stop()
 
     async def work(self, wanted: int) -> int:
         """Work until so many orders have been invoiced. Returns how many steps had to be taken again.
