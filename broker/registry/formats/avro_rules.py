@@ -117,6 +117,8 @@ class _Comparison:
             written = _written(field, writer)
             if written is not None:
                 found += self.compare(field.type, written.type, (*place, "type"))
+            elif not field.has_default and _kind(field.type) == "enum" and "default" in field.type.props:
+                found += self.compare(field.type, writer, (*place, "type"))  # as Java's library, which compares these
             elif not field.has_default:
                 found.append(_finding("READER_FIELD_MISSING_DEFAULT_VALUE", place, field.name))
         return found

@@ -18,6 +18,9 @@ def record(*fields, name="R", **more):
     return {"type": "record", "name": name, "fields": [{"name": n, "type": t, **rest} for n, t, rest in fields], **more}
 
 
+ENUM = {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"}
+
+
 def kinds(new, old, level="BACKWARD"):
     found = check(Job(avro(new), previous=(avro(old)._replace(version=1),), level=level))
     return [(each.kind, each.path) for each in found.differences]
@@ -69,6 +72,9 @@ def test_full_level_shows_the_old_schema_only_where_the_new_one_cannot_read():
         ('"int"', '"long"', [("TYPE_MISMATCH", "/")]),
         ('"bytes"', '"string"', []),
         (record(("a", "int", {})), record(), [("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")]),
+        # a missing field of an enum with a default: Java's library compares the enum with the whole record
+        (record(("a", ENUM, {})), record(), [("TYPE_MISMATCH", "/fields/0/type")]),
+        (record(("a", ENUM, {"default": "A"})), record(), []),
         (record(("a", "int", {"default": 1})), record(), []),
         (record(), record(("a", "int", {})), []),
         (record(("b", "int", {"aliases": ["a"]})), record(("a", "int", {})), []),
