@@ -9,7 +9,7 @@ Behaviour: timestamps below zero name a place: -1 the end that the isolation lev
            ends of the tiered log (offset -1). A version that does not know one of them gets UNSUPPORTED_VERSION. Any
            other timestamp is looked up: the first record at or after it. v0 answers where segments begin that were
            written up to the timestamp, the latest first, before them the log's end if it is that of now or later.
-Differs:   ListOffsets by time goes on in the next segment where the log begins behind the records of a segment
+Differs:   ListOffsets by time goes on in the next segment where the log begins after the records of a segment
            (DeleteRecords). Kafka answers that there is no such record, and a consumer that seeks by time skips
            the rest. v0 takes the latest timestamp of a segment's records for the time when it was written.
 """

@@ -2,7 +2,7 @@
 
 atomic      what a transaction wrote is shown whole or not at all, on all partitions and with its offset
 once        no value is in the log twice, but for those of producers that are not idempotent
-in order    the values of one idempotent producer lie in the order in which they were sent, without one left out
+in order    the values of one idempotent producer are in the order in which they were sent, without one left out
 isolated    read_committed never showed what is not shown at the end, nor anything twice or in another order
 durable     what was acknowledged is where the client was told
 forward     high watermark and last stable offset of a partition never go back
@@ -41,7 +41,7 @@ def _of(ops: Iterable[Op], kind: str) -> Iterator[Op]:
 
 
 def once(ops: list[Op], final: Final) -> Iterator[str]:
-    """No value twice, and none that nobody sent."""
+    """No value twice, and none that was not sent."""
     sent = {op.facts["value"] for op in _of(ops, "send")}
     again = {op.facts["value"] for op in _of(ops, "send") if op.facts.get("plain")}
     for op in _of(ops, "transaction"):
@@ -93,7 +93,7 @@ def in_order(ops: list[Op], final: Final) -> Iterator[str]:
         place = {value: number for number, (_, value) in enumerate(final.records.get(partition, []))}
         there = [op.facts["value"] for op in sent if op.facts["value"] in place]
         if [place[value] for value in there] != sorted(place[value] for value in there):
-            yield f"{run} lies out of order in {partition}"
+            yield f"{run} is out of order in {partition}"
         first = [op.facts["value"] for op in sent[: len(there)]]
         if there != first and all(op.is_done is not False for op in sent):
             yield f"{run} has a gap in {partition}: {sorted(set(first) - set(there))[:1]} is missing"
@@ -156,7 +156,7 @@ def linear(ops: list[Op], final: Final) -> Iterator[str]:
         for read in reads:
             value = read.facts["offset"]
             if value >= 0 and asked_at.get(value, read.answered) >= read.answered:
-                yield f"{group}: {value} was read, which nobody had committed"
+                yield f"{group}: {value} was read, and no client had committed it"
             least = max((op.facts["offset"] for op in done if op.answered < read.asked), default=-1)
             if value < least:
                 yield f"{group}: {value} was read after {least} was committed"
