@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+from momus.kit.quoting import quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from momus.cluster import Forkable, Snapshot
@@ -108,9 +110,7 @@ def _pairs(a: dict[Any, Any], b: dict[Any, Any], absent: Any) -> dict[Any, Any]:
 
 
 def _state(side: Side) -> _State:
-    from momus.cluster import Snapshot  # there already
-
-    if isinstance(side, Snapshot):
+    if isinstance(side, str):
         with side.fork() as as_it_was:
             return _state_of(as_it_was)
     return _state_of(side)
@@ -122,7 +122,7 @@ def _state_of(cluster: Forkable) -> _State:
         name = row["topic"]
         if row["internal"]:
             continue
-        described: Any = cluster.control.ask("GET", f"{cluster.control.prefix}/topics/{_quoted(name)}")
+        described: Any = cluster.control.ask("GET", f"{cluster.control.prefix}/topics/{quoted(name)}")
         found.topics[name] = row["partitions"]
         own = [each for each in described["configs"] if each["source"] == OF_TOPIC]
         found.settings.update({(name, each["name"]): each["value"] for each in own})
@@ -132,7 +132,7 @@ def _state_of(cluster: Forkable) -> _State:
         group = row["group"]
         for (topic, index), offset in cluster.committed(group).items() if row["type"] != "share" else ():
             found.offsets[group, topic, index] = offset
-        described = cluster.control.ask("GET", f"{cluster.control.prefix}/groups/{_quoted(group)}")
+        described = cluster.control.ask("GET", f"{cluster.control.prefix}/groups/{quoted(group)}")
         if described["members"]:
             found.members[group] = sorted(described["members"])
     return found
@@ -147,12 +147,6 @@ def _all(cluster: Forkable, what: str) -> list[dict[str, Any]]:
         rows += answer[what]
         if len(rows) >= answer["total"] or not answer[what]:
             return rows
-
-
-def _quoted(name: str) -> str:
-    from momus.kit.quoting import quoted  # there already
-
-    return quoted(name)
 
 
 def _many(partitions: int | None) -> str:

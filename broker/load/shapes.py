@@ -96,12 +96,16 @@ class Flag(Shape):
         return {**super().schema(), "type": "boolean"}
 
 
-class Items(Shape):
-    """A list of one shape."""
+class _Of(Shape):
+    """What holds any number of one shape."""
 
     def __init__(self, item: Shape, about: str = "") -> None:
         super().__init__(about)
         self._item = item
+
+
+class Items(_Of):
+    """A list of one shape."""
 
     def check(self, value: Any, path: Path, report: Report) -> None:
         if not isinstance(value, list):
@@ -114,12 +118,8 @@ class Items(Shape):
         return {**super().schema(), "type": "array", "items": self._item.schema()}
 
 
-class Names(Shape):
+class Names(_Of):
     """An object of any names, and one shape."""
-
-    def __init__(self, item: Shape, about: str = "") -> None:
-        super().__init__(about)
-        self._item = item
 
     def check(self, value: Any, path: Path, report: Report) -> None:
         if not isinstance(value, dict):

@@ -42,7 +42,7 @@ COMMANDS = {
     "doctor": "momus.cli.doctor.command",
     "dump": "momus.cli.dump.commands",
     "fault": "momus.cli.fault_commands",
-    "group": "momus.cli.groups.all_commands",
+    "group": "momus.cli.groups.by_control",
     "health": "momus.cli.commands",
     "load-schema": "momus.cli.dump.commands:load_schema",
     "offsets": "momus.cli.offset_commands",

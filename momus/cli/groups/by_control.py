@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from momus.cli.commands import group
 from momus.cli.control_commands import _connect, _do
 from momus.cli.control_place import Endpoint
 from momus.cli.control_place import endpoint as _endpoint
+from momus.cli.groups.commands import group
 from momus.kit.asks import WaitTimeoutError
 from momus.kit.group_verbs import GroupVerbs
 

@@ -147,9 +147,10 @@ async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list
         return [{key: row.get(key, 0) for key in ("topic", "partition", "committed", "end", "lag")} for row in rows]
     committed = await _committed(cluster, client, group)
     places = committed | {place: -1 for place in _assigned(found) if place not in committed}
+    leaders = {topic: await leaders_of(client, topic) for topic in sorted({topic for topic, _ in places})}
     rows = []
     for (topic, index), offset in sorted(places.items()):
-        leader = (await leaders_of(client, topic)).get(index)
+        leader = leaders[topic].get(index)
         if leader is None:
             continue  # the topic is gone, and no client reads it
         end = await offset_at(client, topic, index, leader, LATEST)
