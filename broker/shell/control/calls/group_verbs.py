@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.base.context import Context
 from broker.coordinator.groups.forced import rebalance as forced
 from broker.shell.control.calls.group_members import describe, share_offsets
+from broker.shell.control.calls.groups import fetch_committed
 from broker.shell.control.calls.records import EARLIEST, LATEST, LOOK_AGAIN_S, leaders_of, offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
@@ -16,14 +17,12 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.group_admin import DeleteGroupsRequest
-from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
-OFFSETS_VERSION: Final = 9  # by topic name
 DELETE_VERSION, LEAVE_VERSION = 2, 5
 LEAVING_EPOCH: Final = -1
 # how a member of such a group leaves: its own heartbeat with the epoch of those who leave
@@ -167,10 +166,7 @@ def _assigned(found: dict[str, Any]) -> list[Place]:
 
 
 async def _committed(cluster: ClusterServer, client: LocalClient, group: str) -> dict[Place, int]:
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
-    answer = await client.call(request, OFFSETS_VERSION, cluster.broker.groups.coordinator_of(group))
-    (row,) = answer.groups
-    _check(group, row.error_code)
+    row = await fetch_committed(cluster, client, group)
     return {
         (topic.name, each.partition_index): each.committed_offset for topic in row.topics for each in topic.partitions
     }

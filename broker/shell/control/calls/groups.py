@@ -60,18 +60,23 @@ async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> 
     return {"group": group, "state": found["state"], "type": found["type"], "members": members}
 
 
+async def fetch_committed(cluster: ClusterServer, client: LocalClient, group: str) -> Any:
+    """What a group has committed, as OffsetFetch tells it. Errors: RefusedError."""
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    answer = await client.call(request, OFFSETS_VERSION, cluster.broker.groups.coordinator_of(group))
+    (row,) = answer.groups
+    if row.error_code:
+        raise RefusedError(409, f"group {group:.100}: {ErrorCode(row.error_code).name}")
+    return row
+
+
 async def committed(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
     """The offsets that a group has committed. Errors: RefusedError."""
-    group = call.words["group"]
     client = LocalClient(cluster.broker, cluster.config)
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
     try:
-        answer = await client.call(request, OFFSETS_VERSION, cluster.broker.groups.coordinator_of(group))
+        row = await fetch_committed(cluster, client, call.words["group"])
     finally:
         client.close()
-    row = answer.groups[0]
-    if row.error_code:
-        raise RefusedError(409, f"group {group}: {ErrorCode(row.error_code).name}")
     return [
         {
             "topic": topic.name,
