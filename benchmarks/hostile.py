@@ -1,107 +1,151 @@
-"""How long others wait while a listener is attacked: p50 and p99 of a request, beside and without.
+"""How long a request waits while others attack the listener or ask for much, beside one alone.
 
-    python -m benchmarks.hostile [--connections 1000] [--seconds 3]
+    python -m benchmarks.hostile [--only NEIGHBOURS ...] [--connections 1000] [--seconds 3] [--peer kafka]
 
-Each attack comes from a process of its own: half-open connections that send nothing, ones that send a byte a second
-(slowloris), a flood of TLS handshakes. Meanwhile one authenticated client asks for
-metadata, one request after the other.
+listeners    half-open connections that send nothing, ones that send a byte a second (slowloris), a flood of TLS
+             handshakes. Meanwhile one authenticated client asks for metadata, one request after the other.
+neighbours   clients that ask for Metadata or configs of 10,000 partitions and read them or do not, that open a fetch
+             session with each request, that open 10,000 connections. Meanwhile one client commits an offset each 10 ms.
+             `replies/s` are the attacker's, `MB` the broker's memory after each row and a minute after the last.
+
+Each attack comes from a process of its own, at a lower priority.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
-import socket
-import ssl
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
 
+from benchmarks.attacks import ON_LISTENERS, ON_NEIGHBOURS, PARTITIONS, TOPICS, name_of, run
+from benchmarks.peers import Running, running
 from momus import Broker
 from momus.client.connect_settings import SETTINGS
-from momus.launch import use_packages
+from momus.client.wire import Connection
+from protocol.messages.cluster import MetadataRequest
+from protocol.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
-use_packages()
-
-from momus.client.wire import Connection  # noqa: E402  # after use_packages
-from protocol.messages.cluster import MetadataRequest  # noqa: E402  # the same
-
-
-def _opened(host: str, port: int, n: int) -> list[socket.socket]:
-    return [socket.create_connection((host, port)) for _ in range(n)]
+EVERY_S = 0.01
+QUIET_S = 60
 
 
-def half_open(host: str, port: int, n: int) -> None:
-    """Connections that send nothing."""
-    kept = _opened(host, port, n)
-    time.sleep(3600)
-    del kept
-
-
-def slowloris(host: str, port: int, n: int) -> None:
-    """Connections that send a byte a second."""
-    kept = _opened(host, port, n)
-    while True:
-        for each in kept:
-            try:
-                each.send(b"\x16")
-            except OSError:
-                each.close()
+@contextmanager
+def attacked(attack: Callable[..., None] | None, address: tuple[str, int], connections: int) -> Any:
+    """A process that attacks while the block runs; yields what it counts."""
+    answers = multiprocessing.Value("q", 0)
+    attacker = multiprocessing.Process(target=run, args=(attack, *address, connections, answers), daemon=True)
+    if attack is not None:
+        attacker.start()
         time.sleep(1)
+    try:
+        yield answers
+    finally:
+        if attack is not None:
+            attacker.kill()
+            attacker.join()
 
 
-def flood(host: str, port: int, n: int) -> None:
-    """Handshakes, as many as this process can begin."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    while True:
-        try:
-            with socket.create_connection((host, port)) as plain, context.wrap_socket(plain):
-                pass
-        except OSError:
-            continue
-
-
-ATTACKS: dict[str, Callable[[str, int, int], None]] = {
-    "half open": half_open,
-    "slowloris": slowloris,
-    "handshakes": flood,
-}
-
-
-def measure(connection: Connection, seconds: float) -> tuple[float, float]:
-    """p50 and p99 of a request, in milliseconds."""
+def one_after_the_other(connection: Connection, seconds: float) -> list[float]:
+    """Milliseconds of each request."""
     taken, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end:
         begin = time.perf_counter()
         connection.call(MetadataRequest(topics=[]))
         taken.append((time.perf_counter() - begin) * 1000)
-    return statistics.median(taken), statistics.quantiles(taken, n=100)[98]
+    return taken
+
+
+def commits(connection: Connection, seconds: float) -> list[float]:
+    """Milliseconds of each commit: one each 10 ms, with an offset that moves.
+
+    Those that were due while one waited would have waited too, each 10 ms less: they are counted so.
+    """
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+    offset = 0
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        offset += 1
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topics = [OffsetCommitRequestTopic(name=name_of(0), partitions=[partition])]
+        request = OffsetCommitRequest(group_id="beside", generation_id_or_member_epoch=-1, topics=topics)
+        answer = connection.call(request, version_limit=8)
+        assert answer.topics[0].partitions[0].error_code == 0, answer
+        took = time.perf_counter() - begin
+        taken += [(took - late * EVERY_S) * 1000 for late in range(max(1, math.ceil(took / EVERY_S)))]
+        time.sleep(max(0.0, EVERY_S - took))
+    return taken
+
+
+def listeners(options: argparse.Namespace) -> None:
+    """Attacks on a listener with TLS and SASL."""
+    with Broker(security="sasl_ssl", flush="memory", log_level="error") as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        SETTINGS.update(broker.client_config("confluent"))
+        connection = Connection(host, int(port), 30)
+        print(f"{'':>32} {'p50 ms':>10} {'p99 ms':>10}")
+        for name, attack in ({"alone": None} | ON_LISTENERS).items():
+            with attacked(attack, (host, int(port)), options.connections):
+                taken = one_after_the_other(connection, options.seconds)
+            print(f"{name:>32} {statistics.median(taken):>10.2f} {statistics.quantiles(taken, n=100)[98]:>10.2f}")
+    SETTINGS.clear()
+
+
+def _fill(connection: Connection) -> None:
+    topics = [
+        CreatableTopic(name=name_of(each), num_partitions=PARTITIONS, replication_factor=1) for each in range(TOPICS)
+    ]
+    answer = connection.call(CreateTopicsRequest(topics=topics, timeout_ms=60_000))
+    assert all(topic.error_code == 0 for topic in answer.topics), answer
+
+
+def neighbours(options: argparse.Namespace) -> None:
+    """Clients that ask for much."""
+    for peer in ("momus", *options.peer):
+        with running(peer) as server:
+            _neighbours_of(server, peer, options)
+
+
+def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> None:
+    host, _, port = server.address.rpartition(":")
+    connection = Connection(host, int(port), 120)
+    _fill(connection)
+    commits(connection, 1)
+    print(f"{peer:>32} {'p50 ms':>10} {'p99 ms':>10} {'p99.9 ms':>10} {'max ms':>10} {'replies/s':>10} {'MB':>8}")
+    for name, attack in ({"alone": None} | ON_NEIGHBOURS).items():
+        if options.row and not name.startswith(tuple(options.row)) and attack is not None:
+            continue
+        with attacked(attack, (host, int(port)), options.connections) as answers:
+            before, begin = answers.value, time.perf_counter()
+            taken = commits(connection, options.seconds)
+            rate = (answers.value - before) / (time.perf_counter() - begin)
+        cuts = statistics.quantiles(taken, n=1000)
+        words = f"{cuts[499]:>10.2f} {cuts[989]:>10.2f} {cuts[998]:>10.2f} {max(taken):>10.2f} {rate:>10.0f}"
+        print(f"{name:>32} {words} {server.rss_mb():>8.1f}", flush=True)
+    if not options.row:
+        time.sleep(QUIET_S)
+        print(f"{'a minute later':>32} {'':>54} {server.rss_mb():>8.1f}")
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    tables = {"listeners": listeners, "neighbours": neighbours}
+    parser.add_argument("--only", choices=tables)
+    parser.add_argument("--row", action="append", default=[], help="neighbours whose name begins so")
+    parser.add_argument("--peer", action="append", default=[], help="as in benchmarks.peers")
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3.0)
     options = parser.parse_args()
-    with Broker(security="sasl_ssl", flush="memory", log_level="error") as broker:
-        host, _, port = broker.bootstrap_servers.rpartition(":")
-        SETTINGS.update(broker.client_config("confluent"))
-        connection = Connection(host, int(port), 30)
-        print(f"{'':>12} {'p50 ms':>10} {'p99 ms':>10}")
-        for name, attack in ({"alone": None} | ATTACKS).items():
-            attacker = None
-            if attack is not None:
-                attacker = multiprocessing.Process(
-                    target=attack, args=(host, int(port), options.connections), daemon=True
-                )
-                attacker.start()
-                time.sleep(1)
-            print(f"{name:>12} {'{:>10.2f} {:>10.2f}'.format(*measure(connection, options.seconds))}")
-            if attacker is not None:
-                attacker.kill()
-                attacker.join()
+    for name, table in tables.items():
+        if options.only in (None, name):
+            table(options)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.turn.jobs import Jobs
 from broker.turn.learned import Learned
@@ -15,16 +16,25 @@ if TYPE_CHECKING:
     from storage.files.env import Env
     from storage.log.log import Log
 
+LARGE_MS: Final = 5  # of a turn for large requests, before those that came meanwhile are served
+LARGE_BYTES: Final = 4 << 20  # of a turn's replies after which large requests wait for the next one
+
 
 class Turn:
     """The turns of one broker.
 
     Connections call `begin`; the loop calls `end` once an iteration. The server calls `ring` at `timers.next_ms`,
     `sync_done` after the syncs that durability has started, and `jobs.step` between turns.
+
+    Large requests, such as Metadata of all topics, share LARGE_MS of a turn. Those for which none is left are put off:
+    they are served in later turns, in the order in which they came, and small requests that come meanwhile pass them.
     """
 
     __slots__ = (
         "_is_open",
+        "_large_until_ms",
+        "_put_off",
+        "_serves_put_off",
         "answered_bytes",
         "call_soon",
         "durability",
@@ -50,6 +60,9 @@ class Turn:
         self.now_ms = env.clock.now_ms()  # Unix milliseconds by the wall clock, read once a turn
         self.steady_ms = env.clock.steady_ms()  # the same by the clock that does not step: for waits and timers
         self.answered_bytes = 0  # size of this turn's replies, on all connections
+        self._large_until_ms = 0  # when this turn serves no more large requests; 0: it has served none
+        self._put_off: deque[Callable[[], None]] = deque()  # what serves each request that was put off
+        self._serves_put_off = False
         self.timers = Timers()
         self.jobs = Jobs()
         self.learned = Learned()
@@ -59,6 +72,7 @@ class Turn:
         if not self._is_open:
             self._is_open = True
             self.answered_bytes = 0
+            self._large_until_ms = 0
             self.now_ms = self.env.clock.now_ms()  # as read_clock, without the call
             self.steady_ms = self.env.clock.steady_ms()
             self.call_soon(self.end)
@@ -77,6 +91,30 @@ class Turn:
         while durability.end_turn():  # sent replies made room for waiting requests
             pass
         self._is_open = False
+        if self._put_off:
+            self.call_soon(self._serve_put_off)
+
+    def is_full(self) -> bool:
+        """Whether another large request has to wait for a later turn."""
+        if self._put_off and not self._serves_put_off:
+            return True  # others came before
+        now_ms = self.env.clock.monotonic_ms()
+        if not self._large_until_ms:
+            self._large_until_ms = now_ms + LARGE_MS
+        return now_ms >= self._large_until_ms or self.answered_bytes >= LARGE_BYTES
+
+    def put_off(self, serve: Callable[[], None]) -> None:
+        """Have a large request served in a later turn."""
+        self._put_off.append(serve)
+
+    def _serve_put_off(self) -> None:
+        self.begin()
+        self._serves_put_off = True
+        try:
+            while self._put_off and not self.is_full():
+                self._put_off.popleft()()
+        finally:
+            self._serves_put_off = False
 
     def touch(self, state: FlushState) -> None:
         """Have a log flushed at the end of the turn."""

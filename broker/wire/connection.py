@@ -10,6 +10,7 @@ from broker.config.addresses import client_host
 from broker.wire.reply_queue import SMALL_BYTES, ReplyQueue
 from broker.wire.reply_stream import PRESSED_BYTES
 from broker.wire.strangers import SMALLEST_SIZE, send_away
+from protocol.api import ApiKey
 
 if TYPE_CHECKING:
     from broker.wire.service import Service
@@ -20,6 +21,21 @@ FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
 WRITE_BUFFER_BYTES = 1 << 15  # unsent bytes in the transport above which a client is slow
 BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
 SLICE_MS = 5  # of work for one connection before others are served
+LARGE_BYTES = 4096  # of a request that may be put off
+# whose replies may be large however small the request is; where a client waits for one, it waits for no other
+LARGE_REPLIES = frozenset(
+    (
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_TRANSACTIONS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    )
+)
 
 
 class Connection(ReplyQueue):
@@ -182,6 +198,8 @@ class Connection(ReplyQueue):
             self.forget(turn.learned.generation)
         reply = shortcut(self, data, 0, stop, correlation_id)
         if reply is None:
+            if size > LARGE_BYTES:
+                return False
             service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
             if self.closed:
                 return True
@@ -233,6 +251,8 @@ class Connection(ReplyQueue):
                     break
                 continue
             if reply is None:
+                if self._must_wait(api_key, size):
+                    break
                 service.dispatch(self, data, position, stop, api_key, api_version, correlation_id)
                 if self.closed:
                     self._taken(data, stop, stop, False)
@@ -247,12 +267,25 @@ class Connection(ReplyQueue):
         self.unsent += answered
         if position < end or service.watchers:
             self._taken(data, position, end, is_later)
-        if out:
-            turn.durability.speaks(self)
-            if self.unsent > most or len(out) > BACKLOG_SLOTS:
-                self.halt()
-            turn.answered_bytes += self.unsent - unsent_before
+        self._speaks(unsent_before, most)
         self.weigh(unsent_before)
+
+    def _must_wait(self, api_key: int, size: int) -> bool:
+        """Whether a request is put off to a later turn, because others have had this one's time for large ones."""
+        if (size <= LARGE_BYTES and api_key not in LARGE_REPLIES) or not self.turn.is_full():
+            return False
+        self.halt()
+        self.resuming = True
+        self.turn.put_off(self._resume)
+        return True
+
+    def _speaks(self, unsent_before: int, most: int) -> None:
+        """Have the replies sent at the end of the turn, and read nothing more where too many bytes wait."""
+        if self.out:
+            self.turn.durability.speaks(self)
+            if self.unsent > most or len(self.out) > BACKLOG_SLOTS:
+                self.halt()
+            self.turn.answered_bytes += self.unsent - unsent_before
 
     def _taken(self, data: bytes, position: int, end: int, is_later: bool) -> None:
         """Show the frames that were served to those who watch, and keep what follows them."""

@@ -15,6 +15,7 @@ from broker.wire.errors import Answered, empty_group_id_code, error_response, lo
 from broker.wire.parked import ParkedRequest, ParkedRequests
 from broker.wire.refusals import Refusals
 from broker.wire.route import GROUP, HOT, Route, encode_reply
+from broker.wire.shared_replies import SHARED, SharedReplies
 from protocol.api import ApiKey
 from protocol.declare import Message
 from protocol.errors import ErrorCode, KafkaError, MalformedError
@@ -99,12 +100,13 @@ class Router:
         self.guard: Any = None
         self.quotas: Any = None  # the same for those who exceed a quota; None: there are no quotas
         self._decode_header = decode_request_header
+        self.shared: SharedReplies | None = SharedReplies(turn)
 
     def use_construct(self) -> None:
         """Read every request and write every response with construct instead of generated functions."""
         from protocol import construct_codec  # 12 ms that serving otherwise saves
 
-        self.repeats = None
+        self.repeats = self.shared = None
         self._decode_header = self.refusals.decode_header = construct_codec.decode_request_header
         for route in self.routes.values():
             route.codec = construct_codec.construct_codec
@@ -164,17 +166,26 @@ class Router:
             except (ImportError, OSError) as error:  # out of descriptors, say
                 connection.refuse(f"API {api_key} cannot be served now: {error}")
                 return
+        shared, key = self.shared, None
+        if shared is not None and api_key in SHARED and self.guard is None and self.quotas is None:
+            if self._turn.durability.is_settled(self._broker.metadata_flush):
+                key = shared.key(connection, self._decode_header, data, position, stop)
+            if key is not None and shared.send(connection, key, correlation_id):
+                return
         try:
             request, ctx = self._decode(connection, route, data, position, stop, api_version)
         except MalformedError as error:
             connection.refuse(f"malformed {_explain(memoryview(data)[position + 4 : stop], error)}")
             return
+        generation = self._turn.learned.generation
         if connection.generation != self._turn.learned.generation:
             connection.forget(self._turn.learned.generation)
         slot = connection.next_slot
         connection.out.append(None)
         self._metrics.counts[api_key] += 1
-        self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
+        reply = self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
+        if shared is not None and key is not None:
+            shared.keep(key, request, reply, generation)
 
     def _serve(
         self,
@@ -188,7 +199,8 @@ class Router:
         data: bytes,
         position: int,
         stop: int,
-    ) -> None:
+    ) -> Reply:
+        """Decide and reply. Returns the reply; None: it comes later, or has errors."""
         api_key = route.api_key
         ctx.token = (connection, slot)
         parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
@@ -209,8 +221,11 @@ class Router:
             self._turn.durability.speaks(connection)
             reply = encode_reply(route, api_version, correlation_id, response)
             connection.fill(slot, reply)
-            if decision.repeats is not None and not has_errors:
-                self._keep(route, (data, position, stop), ctx, decision, reply)
+            if not has_errors:
+                if decision.repeats is not None:
+                    self._keep(route, (data, position, stop), ctx, decision, reply)
+                return reply
+        return None
 
     def _keep(
         self, route: Route, frame: tuple[bytes, int, int], ctx: Context, decision: Decision, reply: Reply

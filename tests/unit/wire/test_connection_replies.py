@@ -9,6 +9,7 @@ from unit.wire.replies_kit import METADATA, correlation_ids, flood, world_with_t
 
 from broker.wire.connection import WRITE_BUFFER_BYTES
 from broker.wire.reply_stream import CHUNK_BYTES, TURN_BYTES
+from protocol.messages.cluster import ApiVersionsRequest
 from storage.files.errors import StorageError
 from storage.segments.file_slice import FileSlice
 
@@ -190,14 +191,18 @@ def test_parked_fetch_whose_records_cannot_be_read_does_not_end_the_turn_of_othe
 
 def test_long_work_for_one_client_is_cut_into_slices_between_which_others_are_answered(world, monkeypatch):
     monkeypatch.setattr(world.clock, "monotonic_ms", iter(range(1_000_000)).__next__)  # a request takes a millisecond
-    greedy, modest = Client(world), Client(world)
+    greedy, modest, other = Client(world), Client(world), Client(world)
     flood(greedy, METADATA, 12, 1)
     world.run()
     greedy.connection.data_received(b"".join(frame(METADATA, 12, n) for n in range(2, 102)))
-    modest.send(METADATA, 12)
+    modest.send(ApiVersionsRequest(), 0)
+    other.send(METADATA, 12)  # may be large, and is not for this turn
     world.turn()
     assert len(correlation_ids(modest)) == 1
     assert 1 < len(correlation_ids(greedy)) < 20
+    while not correlation_ids(other):
+        world.turn()
+    assert len(correlation_ids(greedy)) < 40
     world.run()
     assert correlation_ids(greedy) == list(range(1, 102))
 
