@@ -89,6 +89,7 @@ class SharedReplies:
         self.sent += 1
         turn.metrics.counts[API_KEY.unpack_from(key[3])[0]] += 1
         turn.durability.speaks(connection)
+        turn.answered_bytes += len(kept[1])  # the turn sends them, although the connection holds nothing of its own
         slot = connection.next_slot
         connection.out.append(None)
         first, rest = kept

@@ -225,6 +225,17 @@ def test_second_client_gets_the_bytes_of_the_first_under_its_own_correlation_id(
     assert second.connection.client == "c6"
 
 
+def test_bytes_of_shared_replies_count_for_the_turn_that_sends_them():
+    world = filled()
+    client = Client(world)
+    client.call(MetadataRequest(topics=None), 12)
+    client.send(MetadataRequest(topics=None), 12)
+    assert world.broker.router.shared.sent == 1
+    assert world.broker.turn.answered_bytes > 10_000 > client.connection.unsent
+    world.run()
+    assert client.replies()
+
+
 def test_reply_that_waits_for_a_slow_client_counts_only_for_its_place():
     world = filled()
     clients = [Client(world) for _ in range(40)]
