@@ -30,7 +30,8 @@ from wire_peer import Peer, make_topic
 
 from histories import checks
 from histories.history import Op, read
-from histories.workers import PARTITIONS, TOPIC, committed, fetched
+from histories.places import PARTITIONS, TOPIC
+from histories.workers import committed, fetched
 from protocol.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.record_batch import iter_batches, iter_records
 
@@ -48,6 +49,7 @@ WORKERS = {
     "reads0": "raw-reads",
     "reads1": "raw-reads",
     "remakes0": "raw-remakes",
+    "repeats0": "raw-repeats",
 }
 MOMUS = f"{shlex.quote(sys.executable)} -m momus"
 NEMESIS = ("kill", "kill", "pause", "clock", "features", "wait")

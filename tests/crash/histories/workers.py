@@ -20,11 +20,11 @@ from txn_kit import not_aborted
 from wire_peer import Peer
 
 from histories.history import Journal
+from histories.places import PARTITIONS, TOPIC
+from histories.repeats import raw_repeats
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest, DeleteTopicState
 
-TOPIC = "kept"
-PARTITIONS = 3
 LIMIT_S = 60
 PROMPT = {
     "reconnect.backoff.ms": 20,
@@ -321,6 +321,7 @@ KINDS: dict[str, Callable[[Worker], Any]] = {
     "raw-offsets": connected(raw_offsets),
     "raw-reads": connected(raw_reads),
     "raw-remakes": connected(raw_remakes),
+    "raw-repeats": connected(raw_repeats),
 }
 
 

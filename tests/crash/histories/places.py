@@ -1,0 +1,4 @@
+"""Where the workers of a history write."""
+
+TOPIC = "kept"
+PARTITIONS = 3
