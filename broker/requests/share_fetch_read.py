@@ -61,6 +61,8 @@ class ShareReader:
     places    what is to be read, the first one first.
     repeats   whether it is kept for repeats (requests/repeated.py).
     ready     partitions from which something could be acquired at the last look.
+    unloaded  partitions for which the group has no state. Kafka finds that out beside the request: it is told only
+              where the response has no records.
     """
 
     __slots__ = (
@@ -80,6 +82,7 @@ class ShareReader:
         "repeats",
         "share",
         "share_acquire_mode",
+        "unloaded",
         "view",
     )
 
@@ -99,6 +102,7 @@ class ShareReader:
         self.readable: list[Readable] = []
         self.ready: Collection[Place] = ()
         self.errors: dict[Place, KafkaError] = {}
+        self.unloaded: set[Place] = set()
         self._committed = share.value(self.group_id, "share.isolation.level") == "read_committed"
         self._last_bytes = SMALL_FETCH_BYTES  # of the records of the last response
 
@@ -127,6 +131,7 @@ class ShareReader:
             if place == places[0] and not live.gone and not partition.closed:
                 return  # a change of the metadata would have dropped what is kept
         self.readable, self.errors = [], {}
+        self.unloaded.clear()
         denied = self._denied() if self.ctx.access is not None else ()
         for place in places:
             try:
@@ -151,7 +156,12 @@ class ShareReader:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if topic.partitions[place[1]].leader != self.ctx.node_id:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        live = view.share.get(self.group_id, topic, place[1])
+        try:
+            live = view.share.get(self.group_id, topic, place[1])
+        except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+                self.unloaded.add(place)
+            raise
         partition = view.partitions.get(topic, place[1])
         if partition.info is not topic.partitions[place[1]]:
             partition.configure(topic, view.partitions.metadata)
@@ -171,8 +181,9 @@ class ShareReader:
         if len(readable) == 1:
             behind = self._find_new(readable[0], left, enough)
             if behind is not None:
-                self.ready = self.places
-                return {readable[0].place: behind}
+                place = readable[0].place
+                self.ready = (place,)
+                return {place: behind}
         ready = [each for each in readable if each.live.state.can_acquire(limits)]
         self.ready = {each.place for each in ready}
         if not ready:

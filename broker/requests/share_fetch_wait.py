@@ -224,9 +224,11 @@ class Ask(ShareReader):
         session, responder = self.session, self.responder
         if session is not None and session.epoch != self._epoch:  # a later request of the session has come
             return responder.refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        taken = self.take(found) if found else {}
+        taken, errors = self.take(found) if found else {}, self.errors
+        if self.unloaded and taken:
+            errors = {place: error for place, error in errors.items() if place not in self.unloaded}
         return responder.respond(
-            session, self.limits.lock_ms, self.places, taken, self.errors, self.ready, self._acknowledged
+            session, self.limits.lock_ms, self.places, taken, errors, self.ready, self._acknowledged
         )
 
 

@@ -5,6 +5,7 @@
     make differ ARGS="--against 4.3.1 --seed 7"                    that release, which momus imitates
     make differ ARGS="--replay build/differential/X.json"          one case again
     make differ ARGS="--at 70000012,70000013"                      some cases again, by the seeds that were printed
+    make differ ARGS="--prove"                                     the rules that random cases seldom meet
     make differ ARGS="--record"                                    Kafka's answers for make test; or --profile share
     make differ-long                                               a million pairs; goes on where it was stopped
 
@@ -26,6 +27,7 @@ from differential.brokers import KafkaPeer, WorldPeer
 from differential.campaign import Brokers, Plan, Result, allow_list, run
 from differential.generate.profiles import PROFILES, make_case
 from differential.pair import Pair
+from differential.proofs import PROOFS, proof_of
 from differential.script import Script, describe
 
 CASES_A_ROUND = 1500  # between fresh brokers
@@ -50,6 +52,8 @@ def main() -> int:
     parser.add_argument("--at", default="", help="seeds of single cases, with commas")
     parser.add_argument("--replay", type=Path)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--prove", action="store_true")
+    parser.add_argument("--rules", default="", help="with --prove: only these, with commas; each is shown whole")
     parser.add_argument("--pairs", type=int, default=0, help="go on until there are so many, with --state")
     parser.add_argument("--state", type=Path, help="file that keeps what has been played")
     args = parser.parse_args()
@@ -61,6 +65,8 @@ def main() -> int:
         parser.error(f"answers are recorded for {', '.join(recording.KEPT)}")
     if args.record:
         return record(args.profile)
+    if args.prove:
+        return prove([name for name in args.rules.split(",") if name], args.inside, args.against)
     if args.replay:
         script = Script.read(args.replay)
         return replay([script], args.inside, args.against)
@@ -87,7 +93,7 @@ def campaign(args: argparse.Namespace) -> int:
             result = run(plan, brokers)
         finally:
             brokers.stop()
-        report(result)
+        report(result, [rule.name for rule in allow_list(args.profile, args.against).rules])
         state["next"] += cases
         state["pairs"] += result.pairs
         state["cases"] += result.cases
@@ -107,13 +113,14 @@ def _load(path: Path) -> dict[str, Any]:
     return {"next": 0, "pairs": 0, "cases": 0, "real": [], "noise": []}
 
 
-def report(result: Result) -> None:
-    """What a round has played, and which rules it has met."""
+def report(result: Result, rules: list[str]) -> None:
+    """What a round has played, and which of the rules it has met, and which not."""
     rate = result.pairs / max(result.seconds, 0.001)
     lines = [
         f"{result.cases} cases, {result.pairs} pairs in {result.seconds:.0f} s, {rate:.0f} a second;"
         f" {result.skipped} steps left out behind a difference",
         f"explained: {dict(result.explained.most_common())}",
+        f"rules not met: {', '.join(name for name in rules if name not in result.explained)}",
         f"families: {dict(result.families.most_common())}",
         f"APIs: {dict(result.apis.most_common())}",
         *(f"open: {name} in {count} cases" for name, count in result.open.most_common()),
@@ -138,6 +145,27 @@ def replay(scripts: list[Script], inside: bool, against: str) -> int:
         brokers.stop()
     sys.stdout.write(f"{pairs} pairs, {unexplained} unexplained differences\n")
     return 1 if unexplained else 0
+
+
+def prove(rules: list[str], inside: bool, against: str) -> int:
+    """Play the proofs of rules, of all that have one where none is named."""
+    brokers = Brokers("default", inside, against)
+    unmet = []
+    try:
+        pair = brokers.pair(0, allow_list("default", against))
+        for name in rules or PROOFS:
+            script = Script(name, "default", 0, proof_of(name))
+            outcome = pair.play(script.steps)
+            is_met = name in outcome.explained
+            unmet += [] if is_met else [name]
+            found = [finding.kind for finding in outcome.findings]
+            sys.stdout.write(f"{name}: {'met' if is_met else 'NOT MET'}, {dict(outcome.explained)} {found or ''}\n")
+            if rules:
+                sys.stdout.write(describe(script, outcome) + "\n")
+    finally:
+        brokers.stop()
+    sys.stdout.write(f"{len(rules or PROOFS)} rules, {len(unmet)} not met {' '.join(unmet)}\n")
+    return 1 if unmet else 0
 
 
 def record(profile: str) -> int:

@@ -105,7 +105,8 @@ class Brokers:
 
     def pair(self, number: int, allow: AllowList) -> Pair:
         """A pair for one process."""
-        return Pair([self.kafka, self.momus or self._momus()], allow, number)
+        has_shares = "group.share.assignment.interval.ms" in self.profile.kafka
+        return Pair([self.kafka, self.momus or self._momus()], allow, number, shares=has_shares)
 
     def stop(self) -> None:
         if self.momus is not None:

@@ -49,10 +49,11 @@ def in_order(begin: str) -> str:
 class Pair:
     """Both brokers, or one of them, as one process of the run sees them."""
 
-    def __init__(self, peers: list[Peer], allow: AllowList, number: int = 0) -> None:
+    def __init__(self, peers: list[Peer], allow: AllowList, number: int = 0, *, shares: bool = False) -> None:
         """`peers`: Kafka and momus, in this order. `number`: no other pair on these
-        brokers has it, so that names differ."""
+        brokers has it, so that names differ. `shares`: its cases are of share groups."""
         self.peers = peers
+        self._shares = shares
         self.allow = allow
         self._number = number
         self._cases = 0
@@ -70,6 +71,12 @@ class Pair:
                 for kind, api in ((0, "DescribeGroups"), (1, "DescribeTransactions")):
                     while not self._coordinates(router, kind, api, f"warm{each}") and time.monotonic() < end:
                         time.sleep(0.1)
+            # Kafka makes the topic of share groups at its first use, which takes longer than a case waits.
+            body: Values = {"KeyType": 2, "CoordinatorKeys": ["warm:AAAAAAAAAAAAAAAAAAAAAA:0"]}
+            while self._shares and time.monotonic() < end:
+                if not router.ask("FindCoordinator", 6, body)["Coordinators"][0]["ErrorCode"]:
+                    break
+                time.sleep(0.1)
 
     def _coordinates(self, router: Router, kind: int, api: str, name: str) -> bool:
         found = router.ask("FindCoordinator", 4, {"KeyType": kind, "CoordinatorKeys": [name]})["Coordinators"][0]

@@ -11,13 +11,16 @@ import pytest
 from differential.allow import AllowList
 from differential.batches import make_batch, read_batches
 from differential.compare import Difference, class_of, differences
+from differential.generate.damage import spare_own_settings
 from differential.generate.profiles import PROFILES, make_case
 from differential.pair import ALLOW, in_order, java_bucket
-from differential.plain import KEYS, Values, decode_response, encode_request
+from differential.plain import KEYS, Plain, Values, decode_response, encode_request
 from differential.play import names_in
+from differential.proofs import BY_CHANCE, PROOFS, proof_of
 from differential.script import Script
 from differential.shrink import shrink
 from differential.symbols import Symbols
+from differential.trim import trim
 
 REPOSITORY = Path(__file__).parents[2]
 REASONS = ("Kafka's own failure", "Kafka's own chance", "Not one case's", "SUPPORTED.md, ")
@@ -40,6 +43,18 @@ def test_every_case_can_be_encoded_whatever_its_values() -> None:
             )  # references and functions are no values: defaults
 
 
+def test_settings_that_stop_kafkas_coordinators_are_only_validated() -> None:
+    """Case 829 of seed 4621 once set max.message.bytes of __consumer_offsets to 0."""
+    name, keys = "__consumer_offsets", ["max.message.bytes", "retention.ms"]
+    for is_validated in (False, True):
+        rows: list[Plain] = [{"Name": key, "Value": "0"} for key in keys]
+        resources: list[Plain] = [None, {"ResourceName": name, "Configs": rows}]
+        step: Values = {"api": "AlterConfigs", "b": {"Resources": resources, "ValidateOnly": is_validated}}
+        spare_own_settings(step)
+        assert [row["Name"] for row in step["b"]["Resources"][1]["Configs"]] == keys[not is_validated :]
+    assert "max.message.bytes" not in str(make_case("default", 4621_0000829)[1][19])
+
+
 def test_rules_say_where_their_difference_is_told() -> None:
     supported = (REPOSITORY / "SUPPORTED.md").read_text()
     for rule in json.loads(ALLOW.read_text()) + json.loads(ALLOW.with_name("latest.json").read_text()):
@@ -49,6 +64,17 @@ def test_rules_say_where_their_difference_is_told() -> None:
             heading = rule["why"].removeprefix("SUPPORTED.md, ").partition(":")[0]
             assert f"## {heading}\n" in supported or f"| {heading.split()[0]} |" in supported, rule["name"]
     AllowList([ALLOW])
+
+
+def test_proofs_are_of_rules_and_can_be_encoded() -> None:
+    names = [rule.name for rule in AllowList([ALLOW]).rules]
+    assert [name for name in (*PROOFS, *BY_CHANCE) if name not in names] == []
+    assert PROOFS.keys().isdisjoint(BY_CHANCE)
+    for name in PROOFS:
+        steps = proof_of(name)
+        assert json.loads(json.dumps(steps)) == steps
+        for step in steps:
+            assert "do" in step or encode_request(step["api"], step["v"], 1, "differ", step["b"])
 
 
 def test_rule_matches_its_difference_alone() -> None:
@@ -80,6 +106,16 @@ def test_names_of_one_case_are_the_same_whatever_its_prefix() -> None:
 
     assert seen("c1-", 7, b"7" * 16) == seen("c22-", 9, b"9" * 16)
     assert seen("c1-", 7, b"7" * 16)["Time"] == "<now>"
+
+
+def test_quotas_of_other_cases_are_left_out() -> None:
+    symbols = Symbols("c1-", "w-", {}, False)
+    entries: list[Plain] = [
+        {"Entity": [{"EntityType": "user", "EntityName": name}], "Values": []} for name in ("c1-u", "c2-u", None)
+    ]
+    normal = symbols.normal({"ErrorCode": 0, "Entries": entries}, 0)
+    kept = trim("DescribeClientQuotas", 1, {"Components": []}, normal, symbols)["Entries"]
+    assert [each["Entity"][0]["EntityName"] for each in kept] == ["%u"]
 
 
 def test_batch_is_read_back_as_it_was_described() -> None:

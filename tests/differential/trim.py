@@ -46,6 +46,9 @@ def trim(api: str, version: int, body: Values, answer: Values, symbols: Symbols)
         _keep_ours(answer, "Topics", "Name", symbols)
         if answer.get("NextCursor") and not symbols.is_ours(answer["NextCursor"]["TopicName"]):
             answer["NextCursor"] = "of another case"
+    elif api == "DescribeClientQuotas" and answer.get("Entries"):  # without components: those of all cases
+        rows = answer["Entries"]
+        answer["Entries"] = [row for row in rows if any(symbols.is_ours(part["EntityName"]) for part in row["Entity"])]
     elif api == "ShareGroupHeartbeat":  # when Kafka assigns, and what, goes by its speed and its hash tables
         answer.pop("Assignment", None)
     elif api == "ShareGroupDescribe":

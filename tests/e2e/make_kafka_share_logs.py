@@ -1,9 +1,11 @@
 """Makes tests/pipeline/audit/kafka_share: what Apache Kafka writes while share consumers do all that they may do.
 
-    python tests/e2e/make_kafka_share_logs.py "LIBS/*"     # Apache Kafka's jars; takes a minute
+    python tests/e2e/make_kafka_share_logs.py "LIBS/*"                  # Apache Kafka's jars; takes a minute
+    python tests/e2e/make_kafka_share_logs.py "LIBS/*" dead-letters     # kafka_dead_letters, from 4.4 on
 
 They accept, release and reject, let locks expire, reach the limit of deliveries, read transactions of both ends, are
-set back, have records deleted below them, and go on after a restart of the broker.
+set back, have records deleted below them, and go on after a restart of the broker. The other folder is of a group whose
+rejected records, and those that came to its limit, go to a dead-letter queue.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from confluent_kafka.admin import (
 )
 
 TESTS = Path(__file__).parents[1]
-GOLDEN = TESTS / "pipeline" / "audit" / "kafka_share"
+AUDIT = TESTS / "pipeline" / "audit"
 sys.path[:0] = [str(TESTS)]
 
 from apache_kafka import apache_kafka  # noqa: E402  # needs the path set above
@@ -143,26 +145,55 @@ def after_the_restart(traffic: Traffic) -> None:
     traffic.tool("--delete-offsets", "--group", "committed", "--topic", "txn")
 
 
-def keep(logs: Path) -> None:
+def letters_before_the_restart(traffic: Traffic) -> None:
+    queue = NewTopic("dlq.shared", 2, 1, config={"errors.deadletterqueue.group.enable": "true"})
+    settle(traffic.admin.create_topics([NewTopic("shared", 2, 1), queue]))
+    values = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "2"}
+    values |= {"errors.deadletterqueue.topic.name": "dlq.shared", "errors.deadletterqueue.copy.record.enable": "true"}
+    entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in values.items()]
+    resource = ConfigResource(ResourceType.GROUP, "letters", incremental_configs=entries)
+    settle(traffic.admin.incremental_alter_configs([resource]))
+    traffic.produce("shared", 40, 2)
+    traffic.read("letters", "shared", reject_or_release, 3)
+
+
+def reject_or_release(message: Any) -> Any:
+    """Every fifth record is rejected, every seventh released until it has come too often."""
+    return REJECT if message.offset() % 5 == 0 else RELEASE if message.offset() % 7 == 0 else ACCEPT
+
+
+def letters_after_the_restart(traffic: Traffic) -> None:
+    traffic.produce("shared", 20, 2)
+    traffic.read("letters", "shared", reject_or_release, 3)
+
+
+PARTS = {
+    "kafka_share": (before_the_restart, after_the_restart),
+    "kafka_dead_letters": (letters_before_the_restart, letters_after_the_restart),
+}
+
+
+def keep(logs: Path, golden: Path) -> None:
     """The logs that have records, without indexes."""
-    shutil.rmtree(GOLDEN, ignore_errors=True)
+    shutil.rmtree(golden, ignore_errors=True)
     for folder in sorted(logs.iterdir()):
         segments = [path for path in folder.glob("*.log") if path.stat().st_size] if folder.is_dir() else []
         if segments and not folder.name.startswith("__transaction_state"):
-            (GOLDEN / folder.name).mkdir(parents=True)
+            (golden / folder.name).mkdir(parents=True)
             for path in (*segments, folder / "partition.metadata"):
-                shutil.copy(path, GOLDEN / folder.name / path.name) if path.exists() else None
-    shutil.copy(logs / "log-start-offset-checkpoint", GOLDEN)
+                shutil.copy(path, golden / folder.name / path.name) if path.exists() else None
+    shutil.copy(logs / "log-start-offset-checkpoint", golden)
 
 
 def main() -> None:
     """Make it."""
     libs = sys.argv[1]
+    name = "kafka_" + (sys.argv[2].replace("-", "_") if len(sys.argv) > 2 else "share")
     with tempfile.TemporaryDirectory() as folder:
-        for part in (before_the_restart, after_the_restart):
+        for part in PARTS[name]:
             with apache_kafka(libs, Path(folder), SETTINGS) as address:
                 part(Traffic(address, libs))
-        keep(Path(folder) / "logs")
+        keep(Path(folder) / "logs", AUDIT / name)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ LEFT_ALONE: Final = {
     "TimeoutMs", "RebalanceTimeoutMs", "SessionTimeoutMs", "ReplicationFactor", "MaxBytes", "UpdateType", "Acks",
     "AllowAutoTopicCreation", "ResourceType",
 }  # fmt: skip  # a list of words, not a column of 16 lines
+OWN_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+FATAL_TO_OWN_TOPICS: Final = ("max.message.bytes", "min.insync.replicas", "max.decompressed.message.bytes")
 BORDERS: Final = (-1, 0, 1, 2, -2, 5, 127, 99, MAX_INT, -(2**31), -(2**63), 2**63 - 1)
 
 
@@ -78,7 +80,7 @@ def _other_said(case: Case, value: Values) -> Plain:
 
 def spare_own_topics(step: Values) -> None:
     """Kafka deletes its own topics when told to, and then serves no other case. The lasting topics stay as well."""
-    kept = {"__consumer_offsets", "__transaction_state", "&s0", "&s1", "&s2"}
+    kept = {*OWN_TOPICS, "&s0", "&s1", "&s2"}
     body = step["b"]
     if body.get("TopicNames"):
         body["TopicNames"] = ["%own" if name in kept else name for name in body["TopicNames"]]
@@ -88,3 +90,13 @@ def spare_own_topics(step: Values) -> None:
                 topic["Name"] = "%own"
             if isinstance(topic.get("TopicId"), dict) and "&" in str(topic["TopicId"].get("$")):
                 topic["TopicId"] = {"$f": "id", "n": 77}
+
+
+def spare_own_settings(step: Values) -> None:
+    """With these Kafka's coordinators can no longer write, and serve no other case: they are only validated."""
+    if step.get("api") not in ("AlterConfigs", "IncrementalAlterConfigs") or step["b"].get("ValidateOnly"):
+        return
+    for resource in step["b"].get("Resources") or []:
+        if isinstance(resource, dict) and str(resource.get("ResourceName")) in OWN_TOPICS:
+            rows = [row for row in resource.get("Configs") or [] if isinstance(row, dict)]
+            resource["Configs"] = [row for row in rows if str(row.get("Name")) not in FATAL_TO_OWN_TOPICS]

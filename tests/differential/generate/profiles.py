@@ -11,6 +11,7 @@ from differential.generate.builder import Case
 from differential.generate.classic import classic
 from differential.generate.cluster import cluster, foreign_versions
 from differential.generate.consumer import ConsumerGroup, consumer
+from differential.generate.damage import spare_own_settings
 from differential.generate.dead_letters import SETTINGS, dead_letters
 from differential.generate.expiry import expiring_members, expiring_offsets, expiring_records, expiring_transactions
 from differential.generate.offsets import offsets
@@ -149,6 +150,8 @@ def make_case(profile: str, seed: int, only: list[str] | None = None) -> tuple[s
     name = case.rng.choices(names, [chosen.families[each][1] for each in names])[0]
     chosen.families[name][0](case)
     steps = case.steps
+    for step in steps:
+        spare_own_settings(step)
     if chosen.nodes > 1:
         steps = [step for step in steps if step.get("api") not in NODES_OWN]
         for step in steps:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections import Counter
 
 import pytest
+from clientwork import LIMIT_S, until
 from conftest import JVM, compiled
 
 pytestmark = pytest.mark.xdist_group("java")
@@ -24,6 +26,35 @@ RECORDS, MEMBERS = 200, 8
 def share_classes(kafka_libs):
     """Share consumers with explicit acknowledgement."""
     return compiled(kafka_libs, "Shares")
+
+
+class Said:
+    """A process, and the lines that it has printed so far. Its standard input ends with the block, and it with that."""
+
+    def __init__(self, command):
+        self.lines = []
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self):
+        self.lines.extend(line.strip("\n") for line in self.process.stdout)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(60)
+        self._reader.join(60)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def lag(toolbox, broker, group):
+    """What is left of each partition of a share group."""
+    words = ("--describe", "--group", group, "--offsets", "--bootstrap-server", broker.bootstrap_servers)
+    return [line.split()[-1] for line in toolbox.run(GROUPS, *words)[1].splitlines() if group in line]
 
 
 def from_the_beginning(tool, group):
@@ -87,6 +118,49 @@ def test_rejected_records_come_into_the_dead_letter_queue_of_the_group_with_copi
             "__dlq.errors.delivery.count": "1",
             "__dlq.errors.message": "Offset rejected by client.",
         }
+
+
+def test_dead_letters_are_read_beside_their_group_over_kills_of_the_broker(
+    broker, toolbox, kafka_libs, share_classes, name
+):
+    """Each record comes to the group, and each that it rejects to who reads the queue, at least once."""
+    queue, values = f"dlq.{name}", [str(number) for number in range(1, 401)]
+    broker.create_topic(name, 2)
+    broker.create_topic(queue, config={"errors.deadletterqueue.group.enable": "true"})
+    settings = f"share.auto.offset.reset=earliest,errors.deadletterqueue.topic.name={queue}"
+    settings += ",errors.deadletterqueue.copy.record.enable=true"
+    words = ("--alter", "--entity-type", "groups", "--entity-name", name, "--add-config", settings)
+    assert toolbox.run(CONFIGS, *words, "--bootstrap-server", broker.bootstrap_servers)[0] == 0
+    servers = broker.bootstrap_servers
+    reads = ("--topic", queue, "--from-beginning", "--formatter-property", "print.headers=true")
+    with (
+        Said([*JVM, "-cp", share_classes, "Shares", servers, name, name, "0", "2"]) as group,
+        Said([*JVM, "-cp", kafka_libs, READER, *reads, "--bootstrap-server", servers]) as reader,
+    ):
+        for at in range(0, 400, 100):
+            read = len(reader.lines)
+            fault = None if at % 200 else broker.faults.fail_dead_letter("NOT_LEADER_OR_FOLLOWER")
+            broker.produce(name, *values[at : at + 100], partition=at // 100 % 2)
+            if fault is None:
+                until(lambda read=read: len(reader.lines) > read, "dead letters are read")
+            else:  # then it would try again a second later
+                fault.wait_until_hit(timeout=LIMIT_S)
+            broker.kill()
+            broker.start()
+        dead = {value for value in values if int(value) % 7 == 0}
+        until(lambda: {line.rsplit("\t", 1)[-1] for line in reader.lines} >= dead, "all dead letters are read")
+        until(lambda: lag(toolbox, broker, name) == ["0", "0"], "all records are accepted or rejected")
+    told = [line.split() for line in group.lines]
+    assert {number for _, number, _, _ in told} == set(values)
+    assert {number for _, number, _, answer in told if answer == "reject"} == dead
+    letters = [line.rsplit("\t", 1) for line in reader.lines]
+    assert {value for _, value in letters} == dead
+    origins = {value: set() for value in dead}
+    for headers, value in letters:
+        found = dict(each.split(":", 1) for each in headers.split(","))
+        origins[value].add((found["__dlq.errors.partition"], found["__dlq.errors.offset"]))
+        assert (found["__dlq.errors.topic"], found["__dlq.errors.group"]) == (name, name)
+    assert all(len(places) == 1 for places in origins.values())
 
 
 def test_console_consumer_accepts_what_the_console_producer_wrote(tool, name):

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from clientwork import until
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 pytestmark = pytest.mark.xdist_group("java")
 
@@ -25,6 +32,7 @@ def session_timeout_ms():
 @pytest.fixture
 def broker(broker_factory, session_timeout_ms):
     prompt = {"group.streams.heartbeat.interval.ms": 300, "group.streams.session.timeout.ms": session_timeout_ms}
+    prompt["group.streams.min.session.timeout.ms"] = 3000
     return broker_factory(config=prompt)
 
 
@@ -87,6 +95,17 @@ def members_of(tool: Any, group: str) -> list[str]:
     """The lines of the members, as the tool prints them."""
     printed = tool("--describe", "--group", group, "--members", "--verbose")
     return [line for line in printed.splitlines() if line.startswith(group)]
+
+
+def end_sessions_soon(broker: Any, group: str) -> None:
+    """Members that are killed from here on are away for three seconds only, and not two minutes."""
+    entry = ConfigEntry("streams.session.timeout.ms", "3000", incremental_operation=AlterConfigOpType.SET)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(60)
+    broker.journal.keep()
+    until(lambda: len(broker.journal.entries(api="StreamsGroupHeartbeat")) > 5, "members have sent heartbeats since")
 
 
 def both_have_counts(*instances: Any) -> bool:
@@ -152,5 +171,40 @@ def test_static_instance_that_comes_back_has_its_tasks_without_a_new_epoch(start
     until(lambda: both_have_counts(again, two), "each instance has some of the counts")
     assert tool("--describe", "--group", "app", "--state", "--verbose") == before
     again.stop()
+    two.stop()
+    assert text.wrong() == {}
+
+
+@pytest.mark.parametrize("session_timeout_ms", [120_000])
+def test_static_instances_count_each_word_once_over_kills_of_broker_and_application(start, text, tool, broker):
+    one = start("app", "lines", "counts", 1, "exactly_once_v2", instance="one")
+    two = start("app", "lines", "counts", 2, "exactly_once_v2", instance="two")
+    text.write(200)
+    until(text.is_counted, "words are counted")
+    until(lambda: both_have_counts(one, two), "each instance has some of the counts")
+    before = tool("--describe", "--group", "app", "--state", "--verbose")
+    text.write(200)
+    broker.kill()
+    broker.start()
+    until(text.is_counted, "both go on")
+
+    one.stop()
+    broker.kill()
+    broker.start()
+    again = start("app", "lines", "counts", 1, "exactly_once_v2", instance="one")
+    until(again.is_running, "it is back")
+    until(lambda: both_have_counts(again, two), "it has its counts")
+    assert tool("--describe", "--group", "app", "--state", "--verbose") == before
+
+    end_sessions_soon(broker, "app")
+    again.kill()
+    text.write(200)
+    until(text.is_counted, "the other one counts alone")
+    until(lambda: len(members_of(tool, "app")) == 1, "its session is over: until then its name is taken (111)")
+    last = start("app", "lines", "counts", 1, "exactly_once_v2", instance="one")
+    until(last.is_running, "it is back")
+    text.write(200)
+    until(text.is_counted, "both count again")
+    last.stop()
     two.stop()
     assert text.wrong() == {}

@@ -84,6 +84,17 @@ def test_group_that_never_subscribed_has_nothing_to_read(world):
     assert partition_error(stranger.fetch(0)) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_partition_that_cannot_be_loaded_is_told_when_no_other_has_records():
+    """Kafka finds it out beside the request, which records of another partition answer before."""
+    with ShareWorld({"t": 1, "u": 1}) as world:
+        m = world.reader("m", "t")
+        assert m.acquired(0) == []
+        world.produce(1)
+        reply = m.fetch(0, topic="u")  # a topic that its group does not read
+        assert ([len(reply.responses), partition_error(reply)], acquired(reply)) == ([1, 0], [(0, 0, 1)])
+        assert partition_error(m.fetch()) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_other_node_names_the_leader():
     with ShareWorld({"t": 2}, brokers=2) as world:
         m = world.reader()
