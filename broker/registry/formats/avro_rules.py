@@ -73,7 +73,8 @@ class _Comparison:
         if mine == other:
             return self._same(mine, reader, writer, path)
         if other == "union":
-            return [each for branch in writer.schemas for each in self.compare(reader, branch, ())]
+            branches = enumerate(writer.schemas)
+            return [each for number, branch in branches for each in self.compare(reader, branch, (*path, str(number)))]
         if mine == "union":
             if any(not self.compare(branch, writer, ()) for branch in reader.schemas):
                 return []

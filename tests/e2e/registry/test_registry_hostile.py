@@ -82,7 +82,7 @@ def asked(broker, registry, subject, text, schema_type):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the broker's processes in /proc")
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_schema_is_refused_and_others_are_served_meanwhile(broker, registry, what):
-    """Its examination is made to last: what examines it is stopped. So whatever else is served, does not wait for it."""
+    """Its examination is made to last: what examines it is stopped. Whatever else is served does not wait for it."""
     schema_type, text = HOSTILE[what]
     registry.register("before", '"int"')
     (process,) = until(lambda: examiners(broker) if len(examiners(broker)) == 1 else [])

@@ -152,7 +152,8 @@ def test_names_that_are_used_twice_each_time_make_no_endless_list():
     def twice(kind):
         for number in range(20):
             again = f"R{number - 1}" if number else kind
-            kind = {"type": "record", "name": f"R{number}", "fields": [{"name": "a", "type": kind}, {"name": "b", "type": again}]}
+            fields = [{"name": "a", "type": kind}, {"name": "b", "type": again}]
+            kind = {"type": "record", "name": f"R{number}", "fields": fields}
         return kind
 
     assert kinds(twice("int"), twice("int")) == []

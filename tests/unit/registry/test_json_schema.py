@@ -163,7 +163,7 @@ def test_each_draft_is_read_by_its_own_words(draft):
 
 def test_names_that_are_used_twice_each_time_make_no_endless_list():
     def twice(kind):
-        links = {f"d{number}": {name: {"$ref": f"#/definitions/d{number + 1}"} for name in "ab"} for number in range(20)}
+        links = {f"d{each}": {name: {"$ref": f"#/definitions/d{each + 1}"} for name in "ab"} for each in range(20)}
         nodes = {name: {"type": "object", "properties": each} for name, each in links.items()}
         return {"definitions": {**nodes, "d20": kind}, "$ref": "#/definitions/d0"}
 

@@ -1,4 +1,4 @@
-"""Writes of the registry beside each other: schemas are examined while others write, and nothing is decided by old news."""
+"""Writes of the registry beside each other: schemas are examined while others write; old news decides nothing."""
 
 from __future__ import annotations
 
