@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem registry-pairs e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem registry-pairs registry-rest e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -203,10 +203,14 @@ exactly-once: $(VENV)/.dev
 soak: $(VENV)/.dev
 	$(BIN)/python tests/e2e/soak/soak.py $(ARGS)
 
-# Random pairs of schemas, judged by momus, Confluent's client for Java, and Karapace: ARGS="--karapace DIR --python DIR/bin/python".
-# Needs java and mvn; tests/registry_pairs/__main__.py says how Karapace is had.
+# Random pairs of schemas, judged by momus, by Confluent's client and parsers, and by Karapace:
+# ARGS="--confluent DIR --karapace DIR --python DIR/bin/python". Needs java and mvn; tests/registry_pairs/__main__.py says more.
 registry-pairs: $(VENV)/.dev
 	nice $(BIN)/python tests/registry_pairs $(ARGS)
+
+# Karapace's own tests of the registry's REST API, run against ours: ARGS="--karapace DIR --python DIR/bin/python".
+registry-rest: $(VENV)/.dev
+	nice $(BIN)/python tests/registry_rest $(ARGS)
 
 # Programs that others wrote for Kafka, fetched and run on momus; writes docs/ecosystem.md. A selection: ARGS="connect flink".
 test-ecosystem: $(VENV)/.dev

@@ -48,6 +48,7 @@ class Route(NamedTuple):
 
 ROUTES: Final = (
     Route("GET", "/", "Root", "reading:get_nothing", NOTHING),
+    Route("POST", "/", "Root", "reading:get_nothing", NOTHING),
     Route("GET", "/subjects", "ListSubjects", "reading:list_subjects", DESCRIBE),
     Route("POST", "/subjects/{subject}", "LookUpSchema", "register:look_up", DESCRIBE),
     Route("DELETE", "/subjects/{subject}", "DeleteSubject", "deletion:delete_subject", DELETE, True),
@@ -96,6 +97,9 @@ UNSERVED: Final = {
     "exporters": "exporters",
     "catalog": "the catalog",
     "contexts": "contexts",
+    "associations": "associations of subjects and resources",
+    "associations:batch": "associations of subjects and resources",
+    "v1": "metadata of the server but its version",
 }
 
 

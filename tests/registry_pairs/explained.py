@@ -1,7 +1,6 @@
-"""Why Karapace's verdict differs from ours: each reason with its source. Confluent's behaviour wins over Karapace's.
+"""Why another's verdict differs from ours: each reason with its source. Confluent's behaviour wins over Karapace's.
 
-Of Avro, Confluent's own client has judged the same pairs, word for word as momus does. Of JSON Schema and Protobuf its
-registry's documentation is the source; its client with these formats is not on Maven Central.
+Where Confluent's own code has judged the same pair at the same level as momus does, word for word, that is the source.
 """
 
 from __future__ import annotations
@@ -17,7 +16,18 @@ def _said(schema_type: str, pattern: str) -> Callable[[Any, str], bool]:
 
 
 DOCUMENTED: Final = "Confluent, Schema evolution and compatibility for JSON Schema"
-EXPLAINED: Final[dict[str, Callable[[Any, str], bool]]] = {
+Reasons = dict[str, Callable[[Any, str], bool]]
+OF_CLIENT: Final[Reasons] = {
+    "the branch of a union is part of a path since Java's library of Avro is 1.12": _said(
+        "AVRO", r"^paths in messages"
+    ),
+}
+OF_PARSERS: Final[Reasons] = {
+    "properties are compared in the order of Java's hash table": _said("JSON", r"^order of messages"),
+    "the server ends in an exception (exclusive limits, constants)": _said("JSON", r"refuses it: \S+NullPointerEx"),
+}
+AGREED: Final = "Confluent's own parsers say what momus says"
+OF_KARAPACE: Final[Reasons] = {
     "aliases of the reader are followed (Avro's specification, Aliases); Confluent's client agrees": _said(
         "AVRO", r"Karapace: \['expected: .*momus: \[\]"
     ),

@@ -7,6 +7,8 @@ import json
 import random
 from typing import Any, NamedTuple
 
+from json_pairs import json_change, json_schema
+
 LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
 FORMATS = ("AVRO", "JSON", "PROTOBUF")
 
@@ -24,7 +26,7 @@ def pair(schema_type: str, seed: int) -> Pair:
     draw = random.Random(f"{schema_type} {seed}")
     make, change, text = {
         "AVRO": (_avro_record, _avro_change, json.dumps),
-        "JSON": (_json_object, _json_change, json.dumps),
+        "JSON": (json_schema, json_change, json.dumps),
         "PROTOBUF": (_proto_file, _proto_change, _proto_text),
     }[schema_type]
     old = make(draw)
@@ -156,120 +158,6 @@ def _avro_change(draw: random.Random, schema: Any) -> None:
             place["type"] = ["null", kind] if kind != "null" else ["null", "int"]
         else:
             place["type"] = _avro_type(draw, names, 2)
-
-
-# -- JSON Schema
-
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-SIZES = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}
-
-
-def _json_type(draw: random.Random, depth: int) -> Any:
-    kind = draw.choice(
-        (
-            "string",
-            "number",
-            "integer",
-            "boolean",
-            "null",
-            "enum",
-            *("object", "array", "anyOf", "oneOf", "allOf") * (depth < 2),
-        )
-    )
-    if kind == "object":
-        return _json_object(draw, depth + 1)
-    if kind == "array":
-        return {"type": "array", "items": _json_type(draw, depth + 1), **_json_some(draw, SIZES["array"])}
-    if kind == "enum":
-        return {"enum": ["a", "b", "c"][: draw.randrange(1, 4)]}
-    if kind in ("anyOf", "oneOf", "allOf"):
-        return {kind: [_json_type(draw, 2) for _ in range(draw.randrange(1, 4))]}
-    made: dict[str, Any] = {"type": kind}
-    if kind == "string":
-        made |= _json_some(draw, SIZES["string"])
-        if draw.random() < 0.15:
-            made["pattern"] = "^a"
-    if kind in ("number", "integer"):
-        made |= _json_some(draw, BOUNDS)
-    return made
-
-
-def _json_some(draw: random.Random, words: tuple[str, ...]) -> dict[str, Any]:
-    return {word: draw.randrange(1, 6) for word in words if draw.random() < 0.2}
-
-
-def _json_object(draw: random.Random, depth: int = 0) -> Any:
-    names = [f"p{number}" for number in range(draw.randrange(1, 4))]
-    made: dict[str, Any] = {"type": "object", "properties": {name: _json_type(draw, depth + 1) for name in names}}
-    if draw.random() < 0.4:
-        made["required"] = draw.sample(names, draw.randrange(1, len(names) + 1))
-    if draw.random() < 0.5:
-        made["additionalProperties"] = draw.choice((True, False, False, {"type": "string"}))
-    if draw.random() < 0.15:
-        made["maxProperties"] = draw.randrange(1, 6)
-    return made
-
-
-def _json_places(schema: Any) -> list[dict[str, Any]]:
-    found = []
-    if isinstance(schema, dict):
-        found.append(schema)
-        for name, each in schema.items():
-            if name in ("anyOf", "oneOf", "allOf"):
-                for one in each:
-                    found += _json_places(one)
-            elif name == "properties":
-                for one in each.values():
-                    found += _json_places(one)
-            elif name in ("items", "additionalProperties"):
-                found += _json_places(each)
-    return found
-
-
-def _json_change(draw: random.Random, schema: Any) -> None:
-    place = draw.choice(_json_places(schema))
-    kind = place.get("type")
-    if kind == "object":
-        properties = place.setdefault("properties", {})
-        deed = draw.choice(("add", "drop", "require", "open", "change", "size"))
-        if deed == "add":
-            properties[f"q{draw.randrange(5)}"] = _json_type(draw, 2)
-        elif deed == "drop" and properties:
-            name = draw.choice(sorted(properties))
-            del properties[name]
-        elif deed == "require" and properties:
-            known = set(place.get("required", ())) ^ {draw.choice(sorted(properties))}
-            place["required"] = sorted(known)
-            if not known:
-                del place["required"]
-        elif deed == "open":
-            place["additionalProperties"] = draw.choice((True, False, {"type": "string"}, {"type": "integer"}))
-        elif deed == "change" and properties:
-            properties[draw.choice(sorted(properties))] = _json_type(draw, 2)
-        elif deed == "size":
-            place[draw.choice(("maxProperties", "minProperties"))] = draw.randrange(1, 6)
-    elif "enum" in place:
-        place["enum"] = ["a", "b", "c", "d"][: draw.randrange(1, 5)]
-    elif any(word in place for word in ("anyOf", "oneOf", "allOf")):
-        word = next(word for word in ("anyOf", "oneOf", "allOf") if word in place)
-        if draw.random() < 0.5 and len(place[word]) > 1:
-            place[word].pop()
-        else:
-            place[word].append(_json_type(draw, 2))
-    elif kind == "array":
-        if draw.random() < 0.5:
-            place["items"] = _json_type(draw, 2)
-        else:
-            place[draw.choice(SIZES["array"])] = draw.randrange(1, 6)
-    elif kind == "string":
-        place[draw.choice(SIZES["string"])] = draw.randrange(1, 6)
-    elif kind in ("number", "integer"):
-        if draw.random() < 0.3:
-            place["type"] = "number" if kind == "integer" else "integer"
-        else:
-            place[draw.choice(BOUNDS)] = draw.randrange(1, 6)
-    elif kind in ("boolean", "null"):
-        place["type"] = draw.choice(("boolean", "null", "string"))
 
 
 # -- Protobuf: a file is a list of messages and enums

@@ -46,6 +46,7 @@ SENTENCES: Final = {
     " value and is missing in the {{writer}} schema",
 }
 Path = tuple[str, ...]
+MOST: Final = 1000  # findings: a name that is used twice, each time by two, would have many
 
 
 def differences(reader: Any, writer: Any) -> list[Finding]:
@@ -64,7 +65,7 @@ class _Comparison:
         pair = (id(reader), id(writer))
         if pair not in self._known:
             self._known[pair] = []
-            self._known[pair] = self._compare(reader, writer, path)
+            self._known[pair] = self._compare(reader, writer, path)[:MOST]
         return self._known[pair]
 
     def _compare(self, reader: Any, writer: Any, path: Path) -> list[Finding]:
@@ -72,7 +73,8 @@ class _Comparison:
         if mine == other:
             return self._same(mine, reader, writer, path)
         if other == "union":
-            return [each for branch in writer.schemas for each in self.compare(reader, branch, ())]
+            branches = enumerate(writer.schemas)
+            return [each for number, branch in branches for each in self.compare(reader, branch, (*path, str(number)))]
         if mine == "union":
             if any(not self.compare(branch, writer, ()) for branch in reader.schemas):
                 return []
@@ -111,10 +113,10 @@ class _Comparison:
         return found
 
     def _fields(self, reader: Any, writer: Any, path: Path) -> list[Finding]:
-        found = []
+        found, named = [], writer.fields_dict  # `avro` makes it each time that it is asked for
         for number, field in enumerate(reader.fields):
             place = (*path, "fields", str(number))
-            written = _written(field, writer)
+            written = _written(field, named)
             if written is not None:
                 found += self.compare(field.type, written.type, (*place, "type"))
             elif not field.has_default and _kind(field.type) == "enum" and "default" in field.type.props:
@@ -149,9 +151,8 @@ def _symbols(reader: Any, writer: Any, path: Path) -> list[Finding]:
     return [_finding("MISSING_ENUM_SYMBOLS", (*path, "symbols"), f"[{', '.join(missing)}]")]
 
 
-def _written(field: Any, writer: Any) -> Any:
-    """The writer's field that a field of the reader takes; None: there is none."""
-    named = writer.fields_dict
+def _written(field: Any, named: Any) -> Any:
+    """The one of the writer's fields that a field of the reader takes; None: there is none."""
     for name in (field.name, *(field.props.get("aliases") or ())):
         if name in named:
             return named[name]

@@ -77,7 +77,7 @@ COMPATIBLE: Final = frozenset(
     )
 )
 # fmt: on
-# The end of a kind, or all of it -> what is said of it.
+# A kind, or its end where it begins with "_" -> what is said of it.
 SENTENCES: Final = (
     (
         "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL",
@@ -145,6 +145,10 @@ SENTENCES: Final = (
 def finding(kind: str, path: tuple[str, ...]) -> Finding:
     """A change that is not compatible, with what is said of it."""
     place = "#/" + "/".join(path)
-    sentence = next((text for ends, text in SENTENCES if any(kind.endswith(each) for each in ends.split())), "")
+    sentence = next((text for names, text in SENTENCES if any(_is(kind, each) for each in names.split())), "")
     description = sentence.format(path=place.replace("{", "{{").replace("}", "}}"))
     return Finding(kind, place, f'{{errorType:"{kind}", description:"{description}\'}}')
+
+
+def _is(kind: str, name: str) -> bool:
+    return kind.endswith(name) if name[0] == "_" else kind == name

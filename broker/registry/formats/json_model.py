@@ -81,7 +81,7 @@ class Node:
 
 
 def model(tree: Any, references: Iterable[tuple[str, Any]], specifications: Registry[Any]) -> Node:
-    """The graph of a schema. Errors: SchemaFaultError: a `$ref` leads nowhere."""
+    """The graph of a schema. Errors: SchemaFaultError: a `$ref` leads nowhere, or to itself."""
     resource = Resource.from_contents(tree, default_specification=DRAFT7)
     base = resource.id() or ""
     registry = specifications
@@ -96,7 +96,10 @@ def model(tree: Any, references: Iterable[tuple[str, Any]], specifications: Regi
             registry = registry.with_resource(str(other.id()), other)
     registry = registry.with_resource(base, resource).crawl()
     is_modern = "draft/20" in str(tree.get("$schema", "")) if isinstance(tree, dict) else False
-    return _Builder(is_modern).build(tree, registry.resolver_with_root(resource))
+    builder = _Builder(is_modern)
+    found = builder.build(tree, registry.resolver_with_root(resource))
+    builder.check()
+    return found
 
 
 class _Builder:
@@ -106,6 +109,11 @@ class _Builder:
         self._is_modern = is_modern  # since 2019-09 a "$ref" has neighbours that count
         self._made: dict[int, Node] = {}
         self._kept: list[Any] = []  # whose ids are in use
+
+    def check(self) -> None:
+        """Refuse references that lead to themselves. Errors: SchemaFaultError."""
+        for node in self._made.values():
+            node.resolved()
 
     def build(self, raw: Any, resolver: Any) -> Node:
         """The node of a schema. Errors: SchemaFaultError."""

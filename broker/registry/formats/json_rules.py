@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from broker.registry.formats.json_objects import Change
 
 DESCRIBING: Final = {"$id": "ID", "title": "TITLE", "description": "DESCRIPTION", "default": "DEFAULT"}
+MOST: Final = 1000
 OF_STRING: Final = {"maxLength": "MAX_LENGTH", "minLength": "MIN_LENGTH"}
 OF_NUMBER: Final = {
     "maximum": "MAXIMUM",
@@ -96,10 +97,16 @@ class Walk:
         if pair not in self._done:
             self._open.add(pair)
             try:
-                self._done[pair] = self._compare(old, new)
+                self._done[pair] = self._bounded(self._compare(old, new))
             finally:
                 self._open.discard(pair)
         return self._done[pair]
+
+    def _bounded(self, changes: list[Change]) -> list[Change]:
+        """At most MOST changes, those that do not fit first: names that are used twice, each time by two, have many."""
+        if len(changes) <= MOST:
+            return changes
+        return ([each for each in changes if each[0] not in COMPATIBLE] or changes)[:MOST]
 
     def _compare(self, old: Node, new: Node) -> list[Change]:
         found = self._branch(old, new)

@@ -217,12 +217,12 @@ def _is_in_oneof(field: Any) -> bool:
 
 
 def _block(head: str, parts: list[str]) -> str:
-    """A block with an empty line between its parts."""
+    """A block with an empty line between its parts; one within a part is indented as any other, as Confluent's is."""
     parts = [part for part in parts if part]
     if not parts:
         return f"{head} {{}}\n"
-    lines = "\n".join(parts).removesuffix("\n").split("\n")
-    return f"{head} {{\n" + "".join(f"  {line}\n" if line else "\n" for line in lines) + "}\n"
+    shown = ["".join(f"  {line}\n" for line in part.removesuffix("\n").split("\n")) for part in parts]
+    return f"{head} {{\n" + "\n".join(shown) + "}\n"
 
 
 def _bracketed(options: list[str]) -> str:

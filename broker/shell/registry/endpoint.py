@@ -106,7 +106,7 @@ def _answered(wanted: str) -> str:
     for text in wanted.split(","):
         media, *words = (word.strip().lower() for word in text.split(";"))
         weight = next((_number(word[2:]) for word in words if word.startswith("q=")), 1.0)
-        match = next((each for each in ANSWERED if media in (each, "application/*") or media[:2] == "*/"), "")
+        match = next((each for each in ANSWERED if media in (each, "application/*", "*") or media[:2] == "*/"), "")
         if match and weight > best:
             best, found = weight, match
     if not found:

@@ -2,14 +2,20 @@
 
 Run as a file under `python -I`. A message is its length (4 bytes, big-endian) and JSON; the first one is the list of
 folders to import from. Standard input that ends, ends the process: so it lives no longer than the broker.
+
+Schemas may refer to each other a thousand times deep, which takes a larger stack than Python's.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
 import warnings
-from typing import IO, Any
+from typing import IO, Any, Final
+
+DEEPEST: Final = 12_000  # calls within calls
+STACK_BYTES: Final = 256 << 20  # of addresses; what is not used takes no memory
 
 
 def answer(given: Any) -> Any:
@@ -29,7 +35,9 @@ def answer(given: Any) -> Any:
         return {"fault": str(error)}
     except MemoryError:
         return {"fault": "it takes more memory than there is"}
-    except Exception as error:  # whatever a library makes of a text that it does not expect
+    except BaseException as error:  # whatever a library makes of a text that it does not expect, a panic of Rust too
+        if "RecursionError" in str(error):
+            return {"fault": "it is nested too deeply"}
         return {"fault": f"it cannot be examined ({type(error).__name__}: {error})"[:1000]}
 
 
@@ -54,4 +62,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.setrecursionlimit(DEEPEST)
+    threading.stack_size(STACK_BYTES)
+    threading.Thread(target=main).start()

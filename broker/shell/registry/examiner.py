@@ -1,6 +1,7 @@
 """Has schemas examined by a process of its own, so that no schema, however hostile, holds up or ends the broker.
 
-One job after the other; a job that takes longer than JOB_S ends the process, and the next one begins another.
+One job after the other. A job that takes longer than JOB_S ends the process. Where a job has kept all processes busy
+for PATIENCE_S, the next one begins another process, up to MOST: it ends as soon as there is nothing left for it.
 """
 
 from __future__ import annotations
@@ -18,31 +19,35 @@ from broker.shell.registry import examined
 logger = logging.getLogger("momus.registry")
 
 JOB_S: Final = 10.0
+PATIENCE_S: Final = 0.5
+MOST: Final = 4
 ANSWER_BYTES: Final = 64 << 20
 
 
 class Examiner:
-    """The process, begun with the first job. It serves all registries of the broker's process."""
+    """The processes, of which the first is begun with the first job. They serve all registries of the broker."""
 
     def __init__(self) -> None:
-        self._process: asyncio.subprocess.Process | None = None
-        self._turns = asyncio.Lock()
+        self._processes: set[_Process] = set()
+        self._idle: asyncio.Queue[_Process] = asyncio.Queue()
 
     async def check(self, job: Job) -> Checked | SchemaFaultError:
         """What was found out about a schema."""
-        async with self._turns:
-            try:
-                async with asyncio.timeout(JOB_S):
-                    answer = await self._ask(job)
-            except TimeoutError:
-                self._end()
-                return SchemaFaultError(f"it could not be examined within {JOB_S:.0f} s")
-            except (OSError, asyncio.IncompleteReadError):
-                self._end()
-                return SchemaFaultError("the process that examined it has ended")
-            except BaseException:  # the client is gone, and half an answer is left
-                self._end()
-                raise
+        process = await self._free()
+        try:
+            async with asyncio.timeout(JOB_S):
+                answer = await process.ask(job)
+        except TimeoutError:
+            process.end()
+            return SchemaFaultError(f"it could not be examined within {JOB_S:.0f} s")
+        except (OSError, asyncio.IncompleteReadError):
+            process.end()
+            return SchemaFaultError("the process that examined it has ended")
+        except BaseException:  # the client is gone, and half an answer is left
+            process.end()
+            raise
+        finally:
+            self._leave(process)
         if "fault" in answer:
             return SchemaFaultError(answer["fault"])
         text, messages, differences = answer["found"]
@@ -50,17 +55,59 @@ class Examiner:
 
     async def begin(self) -> None:
         """Begin the process before the first job, which it then need not wait for."""
-        async with self._turns:
-            if self._process is None:
-                await self._begin()
+        if not self._processes:
+            process = self._new()
+            try:
+                await process.begin()
+            finally:
+                self._leave(process)
 
     def close(self) -> None:
-        """End the process."""
-        self._end()
+        """End the processes."""
+        for process in self._processes:
+            process.end()
 
-    async def _ask(self, job: Job) -> Any:
-        if self._process is None:
-            await self._begin()
+    def _new(self) -> _Process:
+        process = _Process()
+        self._processes.add(process)
+        return process
+
+    async def _free(self) -> _Process:
+        """A process that has nothing to do."""
+        while self._idle.empty():
+            now_s = asyncio.get_running_loop().time()
+            if len(self._processes) < MOST and all(now_s - each.since_s > PATIENCE_S for each in self._processes):
+                return self._new()
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    return await self._idle.get()
+            except TimeoutError:
+                continue  # is it the same job that takes so long?
+        return self._idle.get_nowait()
+
+    def _leave(self, process: _Process) -> None:
+        """Let a process wait for the next job, or end it where another one waits."""
+        if self._idle.empty():
+            self._idle.put_nowait(process)
+        else:
+            self._processes.discard(process)
+            process.end()
+
+
+class _Process:
+    """One process, begun with its first job, and again with the first one after its end.
+
+    since_s   when it was given its job.
+    """
+
+    def __init__(self) -> None:
+        self.since_s = asyncio.get_running_loop().time()
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def ask(self, job: Job) -> Any:
+        """The answer. Errors: OSError, IncompleteReadError: it has ended."""
+        self.since_s = asyncio.get_running_loop().time()
+        await self.begin()
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -72,7 +119,10 @@ class Examiner:
             raise OSError("an answer without end")
         return json.loads(await process.stdout.readexactly(size))
 
-    async def _begin(self) -> None:
+    async def begin(self) -> None:
+        """Begin it, where it is not there. Errors: OSError."""
+        if self._process is not None:
+            return
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", str(Path(examined.__file__))),
             stdin=asyncio.subprocess.PIPE,
@@ -82,7 +132,8 @@ class Examiner:
         assert self._process.stdin is not None
         self._process.stdin.write(_message(sys.path))
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End it."""
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             process.kill()

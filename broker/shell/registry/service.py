@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from broker.registry.errors import store_failed
-from broker.registry.jobs import Ask, Decision
+from broker.registry.jobs import Ask, Checked, Decision, Job, SchemaFaultError
 from broker.registry.routes import find, words_of
 from broker.shell.registry.kept import Kept
 from broker.shell.registry.store import Store, StoreError
@@ -16,13 +16,16 @@ from broker.shell.registry.store import Store, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.registry.jobs import Steps
+    from broker.registry.jobs import Source, Steps
     from broker.registry.routes import Route
     from broker.registry.state import RegistryState
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.registry.examiner import Examiner
 
 MOST_TRIES: Final = 5
+FREE_TRIES: Final = 3  # examinations while others may write
+
+Found = Checked | SchemaFaultError
 
 
 class Call:
@@ -68,23 +71,35 @@ class Registry:
         try:
             if not call.route.writes:
                 return (await self._decide(await self._store.read(), call)).answer
-            async with self._writing:
-                return await self._write(call)
+            return await self._write(call)
         except StoreError as error:
             raise store_failed(_failed(call.route), str(error)) from None
 
     async def _write(self, call: Call) -> Any:
-        """Decide and append; once more if the topic has moved meanwhile. Errors: RegistryError, StoreError."""
-        for _ in range(MOST_TRIES):
-            state = await self._store.read()
-            position = self._store.position
-            decision = await self._decide(state, call)
-            await self._store.read()
-            if self._store.position == position:
-                if decision.records:
-                    await self._store.append(decision.records)
-                return decision.answer
+        """Decide and append, with nothing between. Errors: RegistryError, StoreError.
+
+        A schema is examined while others may write, so that one that takes long holds none of them up. Where the
+        question is another one each time, for the subject has moved meanwhile, the last are asked while others wait.
+        """
+        known: dict[Job, Found] = {}
+        faults: dict[Source, SchemaFaultError] = {}  # what is no schema, is none beside any other
+        for tried in range(MOST_TRIES):
+            async with self._writing:
+                made = _decided(await self._store.read(), call, known, faults)
+                if isinstance(made, Job) and tried >= FREE_TRIES:
+                    await self._examine(made, known, faults)
+                    made = _decided(await self._store.read(), call, known, faults)
+                if isinstance(made, Decision):
+                    if made.records:
+                        await self._store.append(made.records)
+                    return made.answer
+            await self._examine(made, known, faults)
         raise StoreError("another program writes to the topic all the time")
+
+    async def _examine(self, job: Job, known: dict[Job, Found], faults: dict[Source, SchemaFaultError]) -> None:
+        found = known[job] = await self._examiner.check(job)
+        if isinstance(found, SchemaFaultError):
+            faults[job.schema] = found
 
     async def _decide(self, state: RegistryState, call: Call) -> Decision:
         serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
@@ -100,6 +115,26 @@ class Registry:
         except StopIteration as end:
             found: Decision = end.value
             return found
+
+
+def _decided(
+    state: RegistryState, call: Call, known: dict[Job, Found], faults: dict[Source, SchemaFaultError]
+) -> Decision | Job:
+    """What a request does, by what was found out; else what has to be found out. Errors: RegistryError."""
+    serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
+    made = serve(state, call.ask)
+    if not isinstance(made, Generator):
+        return made
+    try:
+        job = next(made)
+        while True:
+            found = known.get(job) or faults.get(job.schema)
+            if found is None:
+                return job
+            job = made.send(found)
+    except StopIteration as end:
+        decision: Decision = end.value
+        return decision
 
 
 def _failed(route: Route) -> str:

@@ -170,6 +170,7 @@ def test_page_decodes_by_the_own_registry_without_a_setting(broker, registry):
     [
         ({}, 200, "application/vnd.schemaregistry.v1+json"),
         ({"Accept": "application/json"}, 200, "application/json"),
+        ({"Accept": "*"}, 200, "application/vnd.schemaregistry.v1+json"),
         (
             {"Accept": "text/html, application/vnd.schemaregistry+json; q=0.5"},
             200,

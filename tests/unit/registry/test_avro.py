@@ -146,3 +146,15 @@ def test_stored_schema_may_have_names_that_the_standard_does_not_allow():
     with pytest.raises(SchemaFaultError, match="R-1 is not a valid Avro name"):
         check(Job(avro(old)))
     assert kinds(record(("a", "int", {"default": 1}), name="R"), old) == [("NAME_MISMATCH", "/name")]
+
+
+def test_names_that_are_used_twice_each_time_make_no_endless_list():
+    def twice(kind):
+        for number in range(20):
+            again = f"R{number - 1}" if number else kind
+            fields = [{"name": "a", "type": kind}, {"name": "b", "type": again}]
+            kind = {"type": "record", "name": f"R{number}", "fields": fields}
+        return kind
+
+    assert kinds(twice("int"), twice("int")) == []
+    assert len(kinds(twice("string"), twice("int"))) == 1000

@@ -159,3 +159,15 @@ def test_each_draft_is_read_by_its_own_words(draft):
     other = {"items": [NUMBER]} if "04" in draft else {"prefixItems": [NUMBER]}
     old, new = ({"$schema": draft, "type": "array", **each} for each in (tuple_, other))
     assert found(old, new) == [("TYPE_CHANGED", "#/items/0")]
+
+
+def test_names_that_are_used_twice_each_time_make_no_endless_list():
+    def twice(kind):
+        links = {f"d{each}": {name: {"$ref": f"#/definitions/d{each + 1}"} for name in "ab"} for each in range(20)}
+        nodes = {name: {"type": "object", "properties": each} for name, each in links.items()}
+        return {"definitions": {**nodes, "d20": kind}, "$ref": "#/definitions/d0"}
+
+    assert found(twice(TEXT), twice(TEXT | {"title": "t"})) == []
+    changes = found(twice(TEXT), twice(NUMBER | {"title": "t"}))
+    assert len(changes) == 1000
+    assert {kind for kind, _ in changes} == {"TYPE_CHANGED"}
