@@ -2,7 +2,8 @@
 
     python tools/run_examples.py [FOLDER]       build/examples unless told otherwise
 
-Part of `make test-examples`. pip needs its index, for aiokafka, confluent-kafka and pytest with its plugins.
+Part of `make test-examples`. pip needs its index, for the clients, pytest with its plugins, and what the
+requirements.txt of a suite names.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 CONSTRAINTS = REPOSITORY / "tools" / "constraints.txt"
 CLIENTS = ("aiokafka", "confluent-kafka", "kafka-python", "pytest", "pytest-asyncio", "pytest-xdist")
-SUITES = ("orders", "billing")
+SUITES = ("orders", "billing", "faststream_shipping", "fastapi_shop", "avro_payments")
 
 
 def main(folder: Path) -> None:
@@ -29,7 +30,9 @@ def main(folder: Path) -> None:
     (wheel,) = folder.glob("momus-*.whl")
     _run(sys.executable, "-m", "venv", str(folder / "venv"))
     python = str(folder / "venv" / "bin" / "python")
-    _run(python, "-m", "pip", "install", *quiet, "--prefer-binary", "-c", str(CONSTRAINTS), str(wheel), *CLIENTS)
+    pip = (python, "-m", "pip", "install", *quiet, "--prefer-binary", "-c", str(CONSTRAINTS))
+    wanted = [("-r", str(file)) for file in sorted((REPOSITORY / "examples").glob("*/requirements.txt"))]
+    _run(*pip, f"{wheel}[registry]", *CLIENTS, *(word for words in wanted for word in words))
     sys.stderr.write(f"installed in {time.monotonic() - begin_s:.0f} s\n")
     for suite in SUITES:  # elsewhere: in the checkout they would find its packages
         shutil.copytree(REPOSITORY / "examples" / suite, folder / suite)
