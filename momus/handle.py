@@ -13,6 +13,7 @@ broker.aio.produce(...)`, `await broker.aio.clock.advance(days=8)`.
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Mapping
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from momus.faults import Faults
     from momus.journal import Journal
     from momus.kit.load_files import Loadable
+    from momus.kit.typed import Value
     from momus.record import Record
     from momus.security import Acls, Certificates, ClientFiles, Users
 
@@ -217,19 +219,27 @@ class ClusterHandle(GroupVerbs):
     def produce(
         self,
         topic: str,
-        *values: str | bytes | None,
+        *values: Value,
         key: str | bytes | None = None,
-        partition: int = 0,
+        partition: int | None = None,
         headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
         timestamp_ms: int | None = None,
-    ) -> list[int]:
-        """Append a record for each value to one partition, acks=all. Returns their offsets. Errors: ControlError."""
+    ) -> list[tuple[int, int]]:
+        """Append a record for each value, acks=all. Returns the (partition, offset) of each, in their order.
+
+            [(partition, offset)] = broker.produce("orders", {"coffee": 1}, key="table 4")
+
+        values     texts, bytes, None; a dict or a list is JSON.
+        partition  None: where Java's producer sends the key; without a key each record goes to the next partition,
+                   from 0 on for each topic, and from 0 again after a reset, a restore or a start, and in a fork.
+        Errors:    ControlError: one of them is refused. TypeError, ValueError: a value that JSON has no form for.
+        """
         given = headers.items() if isinstance(headers, Mapping) else headers
         pairs = [[name, _to_json(value)] for name, value in given]
         record = {"key": _to_json(key), "partition": partition, "headers": pairs, "timestamp_ms": timestamp_ms}
-        records = [{**record, "value": _to_json(value)} for value in values]
+        records = [{**record, "value": _value_to_json(value)} for value in values]
         answer = self._ask("POST", f"/topics/{quoted(topic)}/records", {"records": records})
-        return [row["offset"] for row in answer]
+        return [(row["partition"], row["offset"]) for row in answer]
 
     def consume(
         self,
@@ -345,3 +355,10 @@ def settings(config: Mapping[str, object] | None) -> dict[str, str]:
 
 def _to_json(value: str | bytes | None) -> object:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _value_to_json(value: Value) -> object:
+    """As `_to_json`; a dict or a list as the text of its JSON, so that no key of it is mistaken for a word of ours."""
+    if not isinstance(value, (dict, list)):
+        return _to_json(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

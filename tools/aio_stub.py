@@ -65,6 +65,7 @@ from momus.kit.typed import (
     RequestFilters,
     Security,
     Units,
+    Value,
     When,
     WhenOrMiddle,
 )

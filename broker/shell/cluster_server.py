@@ -95,6 +95,8 @@ class ClusterServer:
     def _begin_life(self, origin: Origin | None = None) -> None:
         """Make a Broker on what its directory holds, once `origin` has filled it."""
         self.life += 1
+        # topic -> its id, and how many records without a key the control plane has spread over its partitions
+        self.turns: dict[str, tuple[bytes, int]] = {}
         env = self.plan.new_env(self.disk, movable=self._is_movable, origin=origin)
         self.config = self.plan.new_config()
         if self.life > 1 and origin is None and not self.config.cluster_id:
