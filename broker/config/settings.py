@@ -47,6 +47,7 @@ class BrokerConfig:
     log_dirs: tuple[str, ...] | None
     flush: str
     codec: str
+    fetch_waits: str
 
     auto_create_topics_enable: bool
     delete_topic_enable: bool

@@ -55,7 +55,11 @@ def own_gauges(broker: Broker) -> Iterator[Gauge]:
     """Those that are not of a group: connections, waits, counts, sizes of logs."""
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     yield "momus_connections", len(broker.clients.open), ()
-    yield "momus_timers", len(broker.turn.timers), ()
+    yield (
+        "momus_timers",
+        len(broker.turn.timers) + (len(broker.turn.waits) if broker.turn.waits is not broker.turn.timers else 0),
+        (),
+    )
     yield "momus_parked_requests", len(broker.parked), ()
     machines = [shard.machine for shard in broker.groups.shards if shard.machine is not None]
     yield "momus_groups", sum(1 for machine in machines for _ in machine.group_ids()), ()

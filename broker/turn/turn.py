@@ -36,6 +36,7 @@ class Turn:
         "now_ms",
         "steady_ms",
         "timers",
+        "waits",
     )
 
     def __init__(
@@ -51,6 +52,8 @@ class Turn:
         self.steady_ms = env.clock.steady_ms()  # the same by the clock that does not step: for waits and timers
         self.answered_bytes = 0  # size of this turn's replies, on all connections
         self.timers = Timers()
+        # of Fetches that wait, by Clock.wait_ms: a heap of its own where that is another time than steady_ms
+        self.waits = self.timers
         self.jobs = Jobs()
         self.learned = Learned()
 
@@ -88,6 +91,8 @@ class Turn:
         """Make the timer calls that are due."""
         self.begin()
         self.timers.run_due(self.steady_ms)
+        if self.waits is not self.timers:
+            self.waits.run_due(self.env.clock.wait_ms())
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs that durability has started have ended; `failed` holds the logs whose sync failed."""

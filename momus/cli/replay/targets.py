@@ -66,6 +66,7 @@ class Momus:
                 brokers=about["brokers"],
                 flush=flush,
                 config=about["config"],
+                fetch_waits="frozen",  # they pass as they did in the run
                 seed=about["seed"],
                 listen=listen,
                 journal_mb=JOURNAL_MB,
@@ -79,6 +80,7 @@ class Momus:
             zip(about["node_ids"], self._cluster.bootstrap_servers.split(","), strict=True)
         )
         self._now_ms = about["start_ms"]
+        self._waited_ms = 0
         self._barrier = _connect(self._address(-1))
 
     @property
@@ -113,6 +115,12 @@ class Momus:
             self._now_ms = at_ms
             self._cluster.control.ask("POST", f"/_admin/clusters/{CLUSTER}/clock", {"set": at_ms})
 
+    def pass_waits(self, until_ms: int) -> None:
+        """Let Fetches wait on: so many milliseconds beyond the clock in all."""
+        if until_ms > self._waited_ms:
+            left_ms, self._waited_ms = until_ms - self._waited_ms, until_ms
+            self._cluster.control.ask("POST", f"/_admin/clusters/{CLUSTER}/clock", {"pass_waits_ms": left_ms})
+
     def settle(self) -> None:
         """Whatever was sent has been read when this returns: the broker reads connections in turn."""
         if self._is_shown:
@@ -127,7 +135,7 @@ class Momus:
         except ControlError as error:
             return str(error)
         if path in LIVES:
-            self._now_ms = 0  # the clock has gone back
+            self._now_ms = self._waited_ms = 0  # the clock has gone back
         return None
 
     def close(self) -> None:
@@ -162,6 +170,9 @@ class Other:
 
     def go_to(self, at_ms: int) -> None:
         """Do nothing: this broker's clock cannot be moved."""
+
+    def pass_waits(self, until_ms: int) -> None:
+        """Do nothing: its Fetches wait by its own clock."""
 
     def settle(self) -> None:
         """Whatever was sent has most likely been read when this returns."""
