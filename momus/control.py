@@ -78,6 +78,11 @@ class Control:
         other._owner = self._owner or self
         return other
 
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster, as it is in paths."""
+        return self.prefix.removeprefix("/_admin").removeprefix("/clusters/") or "default"
+
     def close(self) -> None:
         """Close the connections that are kept."""
         _close_all(self._unused)
@@ -116,7 +121,7 @@ class Control:
         return HTTPConnection(host.strip("[]"), int(port), timeout=LIMIT_S)
 
     def brokers(self) -> list[dict[str, object]]:
-        """The virtual brokers: `id`, `up`, `lags`, and `listeners` by name."""
+        """The virtual brokers: `id`, `up`, `lags`, `paused`, and `listeners` by name."""
         answer = self.ask("GET", f"{self.prefix}/brokers")
         assert isinstance(answer, list)
         return answer
@@ -136,6 +141,14 @@ class Control:
     def release_follower(self, node_id: int) -> None:
         """Let it catch up."""
         self.ask("POST", f"{self.prefix}/brokers/{node_id}/release")
+
+    def pause_broker(self, node_id: int) -> None:
+        """Let a virtual broker read and answer nothing, with its connections open."""
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/pause")
+
+    def resume_broker(self, node_id: int) -> None:
+        """Let it go on."""
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/resume")
 
 
 def _close_all(connections: list[HTTPConnection]) -> None:

@@ -70,8 +70,7 @@ class ClusterHandle(GroupVerbs):
     @property
     def ui_url(self) -> str:
         """The page that shows this cluster, for a browser on this machine."""
-        cluster = self.control.prefix.removeprefix("/_admin").removeprefix("/clusters/") or "default"
-        return f"http://{self.control.address}/ui#/{cluster}/topics"
+        return f"http://{self.control.address}/ui#/{self.control.cluster}/topics"
 
     @property
     def registry_url(self) -> str:
@@ -183,6 +182,22 @@ class ClusterHandle(GroupVerbs):
         """Let a broker that lags catch up; it is in sync again."""
         self.control.release_follower(node_id)
 
+    def pause_broker(self, node_id: int) -> None:
+        """Let a virtual broker read and answer nothing, as a process that is stopped; its connections stay open.
+
+            broker.pause_broker(2)
+            ...                                 # clients wait; no other leads what it led
+            broker.clock.advance(seconds=10)    # its session has ended (broker.session.timeout.ms, 9 s): others lead
+            broker.resume_broker(2)
+
+        Calls of the test are answered all the same. Errors: ControlError: it is stopped, or there is none.
+        """
+        self.control.pause_broker(node_id)
+
+    def resume_broker(self, node_id: int) -> None:
+        """Let a broker that is paused go on: it answers what it was sent, and is in sync, and leads, again."""
+        self.control.resume_broker(node_id)
+
     def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
         self._begin_anew("/reset")
@@ -287,10 +302,14 @@ class ClusterHandle(GroupVerbs):
 
         return [record_of(topic, row) for row in rows]
 
-    def create_topics(self, topics: Mapping[str, int], *, config: Mapping[str, object] | None = None) -> None:
-        """Create topics, name -> partitions, with the same settings. Errors: ControlError: one of them is refused."""
-        for name, partitions in topics.items():
-            self.create_topic(name, partitions, config=config)
+    def create_topics(
+        self, topics: Mapping[str, int], *, replicas: int = -1, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Create topics, name -> partitions, with the same settings: all of them or none.
+
+        Errors: ControlError: some are refused, and why.
+        """
+        self._ask("POST", "/create-topics", {"topics": dict(topics), "replicas": replicas, "config": settings(config)})
 
     # ---- inside ----
 

@@ -330,6 +330,16 @@ func (c *Cluster) StopBroker(id int) error {
 	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/stop", c.prefix, id), nil, nil)
 }
 
+// PauseBroker and ResumeBroker let a virtual broker read and answer nothing, with its connections open.
+func (c *Cluster) PauseBroker(id int) error {
+	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/pause", c.prefix, id), nil, nil)
+}
+
+// ResumeBroker lets a paused broker go on.
+func (c *Cluster) ResumeBroker(id int) error {
+	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/resume", c.prefix, id), nil, nil)
+}
+
 // StartBroker starts a virtual broker again, on the same port.
 func (c *Cluster) StartBroker(id int) error {
 	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/start", c.prefix, id), nil, nil)

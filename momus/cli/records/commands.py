@@ -61,7 +61,8 @@ def produce(
 ) -> None:
     """Write records: a line of standard input each, or a FILE each. Prints the partition and the offset of each.
 
-    Records without a key go to each partition in turn, from 0 on. Exit code 1: a record was refused, or no broker answers. Those before it are in the topic.
+    Records without a key go to each partition in turn, from 0 on. Exit code 1: a record was refused, or no broker
+    answers. Those before it are in the topic.
     """
     from momus.cli.records.text import FormatError
 

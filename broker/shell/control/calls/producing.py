@@ -35,7 +35,7 @@ async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
             rows.append(row)
         for partition, rows in by_partition.items():
             batch = build_batch(rows, timestamp_ms=cluster.broker.turn.env.clock.now_ms())
-            bases[partition] = await _append(client, topic, partition, leaders[partition], batch)
+            bases[partition] = await append(client, topic, partition, leaders[partition], batch)
     finally:
         client.close()
     return [{"partition": partition, "offset": bases[partition] + place} for partition, place in order]
@@ -65,7 +65,7 @@ def _places(
     return places
 
 
-async def _append(client: LocalClient, topic: str, partition: int, leader: int, batch: bytes) -> int:
+async def append(client: LocalClient, topic: str, partition: int, leader: int, batch: bytes) -> int:
     """Append a batch, acks=all. Returns the offset of its first record. Errors: RefusedError."""
     data = [PartitionProduceData(index=partition, records=batch)]
     topics = [TopicProduceData(name=topic, partition_data=data)]

@@ -58,6 +58,28 @@ async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"name": row.name, "partitions": row.num_partitions}
 
 
+async def create_topics(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """Create topics, all of them or none. Errors: RefusedError: with each that is refused, and why."""
+    body, client = call.body, LocalClient(cluster.broker, cluster.config)
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
+    wanted = [
+        CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=body.get("replicas", -1), configs=configs
+        )
+        for name, partitions in body["topics"].items()
+    ]
+    try:
+        for only_asks in (True, False):
+            request = CreateTopicsRequest(topics=wanted, timeout_ms=TIMEOUT_MS, validate_only=only_asks)
+            rows = (await client.call(request, CREATE_VERSION)).topics
+            if wrong := [row for row in rows if row.error_code]:
+                told = (f"{row.name}: {ErrorCode(row.error_code).name}: {row.error_message}" for row in wrong)
+                raise RefusedError(409, f"topic {'; topic '.join(told)}")
+    finally:
+        client.close()
+    return [{"name": row.name, "partitions": row.num_partitions} for row in rows]
+
+
 async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Read records, and wait until there are `least`. Errors: RefusedError.
 

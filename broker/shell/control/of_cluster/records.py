@@ -34,6 +34,15 @@ ROUTES: Final = (
     ),
     Route(
         "POST",
+        "/create-topics",
+        "records:create_topics",
+        "Create topics, name -> partitions (-1: as many as the setting says), all of them or none.",
+        body={"topics": {"*": int}, "replicas": Optional_(int), "config": Optional_({"*": str})},
+        answer=[{"name": str, "partitions": int}],
+        example={"topics": {"carts": 6, "returns": 1}},
+    ),
+    Route(
+        "POST",
         "/topics/{topic}/records",
         "producing:produce",
         'Append records: "value" and "key" are texts, null or {"base64": ...}; a value that is another object, or a'
