@@ -350,11 +350,9 @@ class ClusterHandle(GroupVerbs):
 
 def asked(question: Callable[[], Any], is_up: bool) -> Any:
     """What a process answers; None: it does not."""
-    from http.client import HTTPException  # there already: the control has asked
-
     try:
         return question() if is_up else None
-    except (OSError, HTTPException, RuntimeError):
+    except (OSError, RuntimeError):
         return None
 
 
