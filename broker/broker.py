@@ -7,7 +7,7 @@ what it uses of Broker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -368,7 +368,7 @@ class Broker:
 
             keep_produce(journal, place, batch, first, error)
 
-    def shards_of(self, topic_name: str) -> list[Shard]:
+    def shards_of(self, topic_name: str) -> Sequence[Shard]:
         """The shards whose logs make up an internal topic."""
         if topic_name == OFFSETS_TOPIC:
             return self.groups.shards

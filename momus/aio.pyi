@@ -20,6 +20,7 @@ from momus.kit.typed import (
     RegistryFilters,
     RequestFilters,
     Units,
+    Value,
     When,
     WhenOrMiddle,
 )
@@ -418,6 +419,20 @@ class AsyncHandle(Twin):
     async def release_follower(self, node_id: int) -> None:
         """Let a broker that lags catch up; it is in sync again."""
 
+    async def pause_broker(self, node_id: int) -> None:
+        """Let a virtual broker read and answer nothing, as a process that is stopped; its connections stay open.
+
+            broker.pause_broker(2)
+            ...                                 # clients wait; nobody else leads what it led
+            broker.clock.advance(seconds=10)    # its session has ended (broker.session.timeout.ms, 9 s): others lead
+            broker.resume_broker(2)
+
+        Calls of the test are answered all the same. Errors: ControlError: it is stopped, or there is none.
+        """
+
+    async def resume_broker(self, node_id: int) -> None:
+        """Let a broker that is paused go on: it answers what it was sent, and is in sync, and leads, again."""
+
     async def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
 
@@ -442,13 +457,21 @@ class AsyncHandle(Twin):
     async def produce(
         self,
         topic: str,
-        *values: str | bytes | None,
+        *values: Value,
         key: str | bytes | None = None,
-        partition: int = 0,
+        partition: int | None = None,
         headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
         timestamp_ms: int | None = None,
-    ) -> builtins.list[int]:
-        """Append a record for each value to one partition, acks=all. Returns their offsets. Errors: ControlError."""
+    ) -> builtins.list[tuple[int, int]]:
+        """Append a record for each value, acks=all. Returns the (partition, offset) of each, in their order.
+
+            [(partition, offset)] = broker.produce("orders", {"coffee": 1}, key="table 4")
+
+        values     texts, bytes, None; a dict or a list is JSON.
+        partition  None: where Java's producer sends the key; without a key each record goes to the next partition,
+                   from 0 on for each topic, and from 0 again after a reset, a restore or a start, and in a fork.
+        Errors:    ControlError: one of them is refused. TypeError, ValueError: a value that JSON has no form for.
+        """
 
     async def consume(
         self,
@@ -473,8 +496,13 @@ class AsyncHandle(Twin):
                     or a deletion of the topic came between the records.
         """
 
-    async def create_topics(self, topics: Mapping[str, int], *, config: Mapping[str, object] | None = None) -> None:
-        """Create topics, name -> partitions, with the same settings. Errors: ControlError: one of them is refused."""
+    async def create_topics(
+        self, topics: Mapping[str, int], *, replicas: int = -1, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Create topics, name -> partitions, with the same settings: all of them or none.
+
+        Errors: ControlError: some are refused, and why.
+        """
 
     async def snapshot(self, name: str | None = None) -> AsyncSnapshot:
         """Keep the cluster as it is: what a restart would find, and how the clock is moved. Returns the name.
@@ -532,6 +560,8 @@ class AsyncBroker(AsyncHandle):
 
     as_version an Apache Kafka release, "2.1" to "4.3", whose API versions and features are not exceeded.
     codec      "construct": every request and response by construct, slowly; "generated" is the default.
+    fetch_waits "frozen": while the clock stands, a Fetch waits until it is moved on; "real", the default: its
+               fetch.max.wait.ms passes in real time then.
     flush      "memory" (nothing on disk), "os" (survives kill -9) or "fsync" (survives power loss).
     config     Kafka's own broker settings, e.g. {"num.partitions": 4}.
     data_dir   kept when given; without it a temporary directory is made and removed at the end.

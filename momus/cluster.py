@@ -92,6 +92,11 @@ class Snapshot(str, Returned):
         made._of = of
         return made
 
+    @property
+    def cluster(self) -> Forkable:
+        """What it is a snapshot of."""
+        return self._of
+
     def restore(self) -> None:
         """Go back to it, as `broker.restore(snapshot)`."""
         self._of.restore(self)
@@ -167,6 +172,7 @@ class Cluster(Forkable):
         brokers: int = 1,
         flush: str = "memory",
         as_version: str | None = None,
+        fetch_waits: str | None = None,
         config: Mapping[str, object] | None = None,
         listen: str = "127.0.0.1:0",
         journal_mb: int | None = None,
@@ -187,8 +193,9 @@ class Cluster(Forkable):
         self.security = security
         if journal_mb is not None:
             body["journal_bytes"] = journal_mb << 20
-        imitated = {} if as_version is None else {"as.version": as_version}
-        body |= {"brokers": brokers, "flush": flush, "config": settings(config) | imitated, "listen": listen}
+        own = {"as.version": as_version, "fetch.waits": fetch_waits}
+        set_to = settings(config) | {key: value for key, value in own.items() if value is not None}
+        body |= {"brokers": brokers, "flush": flush, "config": set_to, "listen": listen}
         made: Any = control.ask("POST", "/_admin/clusters", body)
         self._found(control, made, log)
         if registry:

@@ -14,9 +14,9 @@ import os
 import weakref
 from copy import copy
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
 
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
+from momus.kit.line import Line
 from momus.kit.quoting import quoted
 from momus.kit.words import unknown
 
@@ -48,8 +48,8 @@ class Control:
         self.prefix = "/_admin"  # of the cluster's paths
         self.clock = Clock(self)
         self.death: Callable[[], str | None] | None = None  # why nothing answers; None: unknown
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._unused: list[HTTPConnection] = []  # open, kept for the next request; each serves one thread at a time
+        self._headers = f"Authorization: Bearer {token}\r\n" if token else ""
+        self._unused: list[Line] = []  # open, kept for the next request; each serves one thread at a time
         self._pid = os.getpid()
         self._owner: Control | None = None  # whose connections these are; None: this object's
         # Not __del__: where objects refer to each other in a circle, that may come after the sockets' own
@@ -78,6 +78,11 @@ class Control:
         other._owner = self._owner or self
         return other
 
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster, as it is in paths."""
+        return self.prefix.removeprefix("/_admin").removeprefix("/clusters/") or "default"
+
     def close(self) -> None:
         """Close the connections that are kept."""
         _close_all(self._unused)
@@ -88,35 +93,34 @@ class Control:
             self._pid = os.getpid()
         while True:
             try:
-                connection, is_kept = self._unused.pop(), True
+                line, is_kept = self._unused.pop(), True
             except IndexError:
-                connection, is_kept = self._connect(), False
+                line, is_kept = None, False
             try:
-                connection.request(method, path, data, self._headers)
-                response = connection.getresponse()
-                status, answer, is_open = response.status, response.read(), not response.will_close
+                if line is None:
+                    host, _, port = self.address.rpartition(":")
+                    line = Line(host.strip("[]"), int(port), LIMIT_S)
+                status, answer, is_open = line.exchange(method, path, data, self._headers)
             except OSError as error:
-                connection.close()
+                if line is not None:
+                    line.close()
                 if is_kept and isinstance(error, ConnectionError):
                     continue  # it was closed between two requests: this one has not been read
                 if self.death is not None and (sentence := self.death()) is not None:
                     raise BrokerDiedError(sentence) from error
                 raise
             except BaseException:
-                connection.close()
+                if line is not None:
+                    line.close()
                 raise
             if is_open:
-                self._unused.append(connection)
+                self._unused.append(line)
             else:
-                connection.close()
+                line.close()
             return status, answer
 
-    def _connect(self) -> HTTPConnection:
-        host, _, port = self.address.rpartition(":")
-        return HTTPConnection(host.strip("[]"), int(port), timeout=LIMIT_S)
-
     def brokers(self) -> list[dict[str, object]]:
-        """The virtual brokers: `id`, `up`, `lags`, and `listeners` by name."""
+        """The virtual brokers: `id`, `up`, `lags`, `paused`, and `listeners` by name."""
         answer = self.ask("GET", f"{self.prefix}/brokers")
         assert isinstance(answer, list)
         return answer
@@ -137,8 +141,16 @@ class Control:
         """Let it catch up."""
         self.ask("POST", f"{self.prefix}/brokers/{node_id}/release")
 
+    def pause_broker(self, node_id: int) -> None:
+        """Let a virtual broker read and answer nothing, with its connections open."""
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/pause")
 
-def _close_all(connections: list[HTTPConnection]) -> None:
+    def resume_broker(self, node_id: int) -> None:
+        """Let it go on."""
+        self.ask("POST", f"{self.prefix}/brokers/{node_id}/resume")
+
+
+def _close_all(connections: list[Line]) -> None:
     while connections:
         connections.pop().close()
 

@@ -13,6 +13,7 @@ broker.aio.produce(...)`, `await broker.aio.clock.advance(days=8)`.
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Mapping
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from momus.faults import Faults
     from momus.journal import Journal
     from momus.kit.load_files import Loadable
+    from momus.kit.typed import Value
     from momus.record import Record
     from momus.security import Acls, Certificates, ClientFiles, Users
 
@@ -68,8 +70,7 @@ class ClusterHandle(GroupVerbs):
     @property
     def ui_url(self) -> str:
         """The page that shows this cluster, for a browser on this machine."""
-        cluster = self.control.prefix.removeprefix("/_admin").removeprefix("/clusters/") or "default"
-        return f"http://{self.control.address}/ui#/{cluster}/topics"
+        return f"http://{self.control.address}/ui#/{self.control.cluster}/topics"
 
     @property
     def registry_url(self) -> str:
@@ -181,6 +182,22 @@ class ClusterHandle(GroupVerbs):
         """Let a broker that lags catch up; it is in sync again."""
         self.control.release_follower(node_id)
 
+    def pause_broker(self, node_id: int) -> None:
+        """Let a virtual broker read and answer nothing, as a process that is stopped; its connections stay open.
+
+            broker.pause_broker(2)
+            ...                                 # clients wait; no other leads what it led
+            broker.clock.advance(seconds=10)    # its session has ended (broker.session.timeout.ms, 9 s): others lead
+            broker.resume_broker(2)
+
+        Calls of the test are answered all the same. Errors: ControlError: it is stopped, or there is none.
+        """
+        self.control.pause_broker(node_id)
+
+    def resume_broker(self, node_id: int) -> None:
+        """Let a broker that is paused go on: it answers what it was sent, and is in sync, and leads, again."""
+        self.control.resume_broker(node_id)
+
     def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
         self._begin_anew("/reset")
@@ -217,19 +234,27 @@ class ClusterHandle(GroupVerbs):
     def produce(
         self,
         topic: str,
-        *values: str | bytes | None,
+        *values: Value,
         key: str | bytes | None = None,
-        partition: int = 0,
+        partition: int | None = None,
         headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
         timestamp_ms: int | None = None,
-    ) -> list[int]:
-        """Append a record for each value to one partition, acks=all. Returns their offsets. Errors: ControlError."""
+    ) -> list[tuple[int, int]]:
+        """Append a record for each value, acks=all. Returns the (partition, offset) of each, in their order.
+
+            [(partition, offset)] = broker.produce("orders", {"coffee": 1}, key="table 4")
+
+        values     texts, bytes, None; a dict or a list is JSON.
+        partition  None: where Java's producer sends the key; without a key each record goes to the next partition,
+                   from 0 on for each topic, and from 0 again after a reset, a restore or a start, and in a fork.
+        Errors:    ControlError: one of them is refused. TypeError, ValueError: a value that JSON has no form for.
+        """
         given = headers.items() if isinstance(headers, Mapping) else headers
         pairs = [[name, _to_json(value)] for name, value in given]
         record = {"key": _to_json(key), "partition": partition, "headers": pairs, "timestamp_ms": timestamp_ms}
-        records = [{**record, "value": _to_json(value)} for value in values]
+        records = [{**record, "value": _value_to_json(value)} for value in values]
         answer = self._ask("POST", f"/topics/{quoted(topic)}/records", {"records": records})
-        return [row["offset"] for row in answer]
+        return [(row["partition"], row["offset"]) for row in answer]
 
     def consume(
         self,
@@ -277,10 +302,14 @@ class ClusterHandle(GroupVerbs):
 
         return [record_of(topic, row) for row in rows]
 
-    def create_topics(self, topics: Mapping[str, int], *, config: Mapping[str, object] | None = None) -> None:
-        """Create topics, name -> partitions, with the same settings. Errors: ControlError: one of them is refused."""
-        for name, partitions in topics.items():
-            self.create_topic(name, partitions, config=config)
+    def create_topics(
+        self, topics: Mapping[str, int], *, replicas: int = -1, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Create topics, name -> partitions, with the same settings: all of them or none.
+
+        Errors: ControlError: some are refused, and why.
+        """
+        self._ask("POST", "/create-topics", {"topics": dict(topics), "replicas": replicas, "config": settings(config)})
 
     # ---- inside ----
 
@@ -321,11 +350,9 @@ class ClusterHandle(GroupVerbs):
 
 def asked(question: Callable[[], Any], is_up: bool) -> Any:
     """What a process answers; None: it does not."""
-    from http.client import HTTPException  # there already: the control has asked
-
     try:
         return question() if is_up else None
-    except (OSError, HTTPException, RuntimeError):
+    except (OSError, RuntimeError):
         return None
 
 
@@ -345,3 +372,10 @@ def settings(config: Mapping[str, object] | None) -> dict[str, str]:
 
 def _to_json(value: str | bytes | None) -> object:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _value_to_json(value: Value) -> object:
+    """As `_to_json`; a dict or a list as the text of its JSON, so that no key of it is mistaken for a word of ours."""
+    if not isinstance(value, (dict, list)):
+        return _to_json(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -26,9 +26,10 @@ from protocol.codegen import codec
 from protocol.errors import KafkaError
 from protocol.header import decode_response_header, encode_request_header
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from storage.clock.manual_clock import ManualClock
 from storage.files.env import Env
 from storage.files.errors import StorageError
-from storage.files.sim_env import ManualClock, MemoryFiles, SimulatedCrash, sim_env
+from storage.files.sim_env import MemoryFiles, SimulatedCrash, sim_env
 from storage.log.log import Log
 
 DATA = "/data"

@@ -36,7 +36,7 @@ ASKS = {"calls", "hits", "held", "registry_url"}
 # Of the kit itself, or in a process that has ended: no call of a test's.
 LEFT_OUT = {
     *("aio", "control", "asked", "counted", "begin_anew", "end", "forget", "follow", "look", "newest", "near"),
-    *("settle", "left", "unverified", "found", "death", "known_control", "log_path"),
+    *("cluster", "settle", "left", "unverified", "found", "death", "known_control", "log_path"),
 }
 HEAD = '''"""Types of momus/aio.py. Made by tools/aio_stub.py from the handles; do not edit."""
 
@@ -65,6 +65,7 @@ from momus.kit.typed import (
     RequestFilters,
     Security,
     Units,
+    Value,
     When,
     WhenOrMiddle,
 )

@@ -6,6 +6,7 @@ A plan is a list of record values for one batch, so the operation happens whole 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from broker.cluster.metadata import (
@@ -42,6 +43,7 @@ from protocol.messages.metadata_records import (
 if TYPE_CHECKING:
     from storage.files.env import Rng
 
+_MARK = bytes(range(0xA0, 0xB0))  # a topic id that no other bytes of a record look like
 _CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -91,8 +93,22 @@ def create_topic(
     topic.partitions += [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
     records = [encode_record(TopicRecord(name=name, topic_id=topic_id), 0)]
     records += [config_record(TOPIC, name, key, value) for key, value in configs.items()]
-    records += [partition_record(topic_id, partition) for partition in topic.partitions]
-    return topic, records
+    return topic, records + [_new_partition(topic_id, index, nodes) for index, nodes in enumerate(replicas)]
+
+
+def _new_partition(topic_id: bytes, index: int, nodes: Sequence[int]) -> bytes:
+    """The record of a partition that begins with these nodes."""
+    before, after = _around_id(index, tuple(nodes))
+    return before + topic_id + after
+
+
+@lru_cache(maxsize=256)  # the internal topics of many clusters in one process
+def _around_id(index: int, nodes: tuple[int, ...]) -> tuple[bytes, bytes]:
+    """The bytes of such a record before and after the topic id: all else is the same for each topic."""
+    before, found, after = partition_record(_MARK, TopicPartition(index, nodes[0], list(nodes))).partition(_MARK)
+    assert found, "a partition's record has the id of its topic"
+    assert _MARK not in after, "and once only"
+    return before, after
 
 
 def create_default_topic(

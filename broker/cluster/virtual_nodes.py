@@ -9,6 +9,9 @@ stored: a start of the process starts all nodes.
 A node that lags is up, leads what it led, and fetches nothing: the high watermark of what it follows stands still. It
 leaves the in-sync replicas of a partition once it has missed something and has lagged for replica.lag.time.max.ms,
 which is looked at then and each half of that time. A node that is stopped does not lag when it starts.
+
+A node that is paused lags, and is up until broker.session.timeout.ms have passed: then it is as one that is stopped, if
+another one goes on that could notice. Its connections are the shell's: they stay.
 """
 
 from __future__ import annotations
@@ -62,6 +65,8 @@ class VirtualNodes:
         # partition -> its replicas before any of them was stopped, and what they were changed into
         self._homes: dict[tuple[bytes, int], tuple[list[int], list[int]]] = {}
         self._alarms: dict[int, int] = {}  # node that lags -> timer that looks whether it is still in sync
+        self._paused: dict[int, bool] = {}  # node that is paused -> whether it lagged before
+        self._sessions: dict[int, int] = {}  # node that is paused and up -> timer of the end of its session
         nodes.records_of_moves = lambda: self._records(nodes.ids)
 
     def find(self, node_id: int) -> Node | None:
@@ -76,6 +81,10 @@ class VirtualNodes:
         """Whether the node was told to fetch nothing."""
         return node.node_id in self._followers.lagging
 
+    def is_paused(self, node: Node) -> bool:
+        """Whether the node was told to do nothing; it is up until its session ends."""
+        return node.node_id in self._paused
+
     def stop(self, node: Node, then: Callable[[bool], None]) -> None:
         """Move everything off a node. `then(True)` once that is durable, `then(False)` if it cannot be written.
 
@@ -83,6 +92,7 @@ class VirtualNodes:
         """
         self._change([each for each in self._nodes.up if each is not node], then)
         self._no_longer_lags(node)
+        self._forget_pause(node)
 
     def start(self, node: Node, then: Callable[[bool], None]) -> None:
         """Start a node and move its partitions back."""
@@ -116,6 +126,45 @@ class VirtualNodes:
         self._no_longer_lags(node)
         self._change(list(self._nodes.up), then)
         self._logs.follow_again()
+
+    def pause(self, node: Node, then: Callable[[bool], None]) -> None:
+        """Let a node that is up do nothing: it fetches nothing, and its session ends. Errors: as `lag`."""
+        lagged = self.lags(node)
+        self.lag(node, then)
+        if not self.is_paused(node):
+            self._paused[node.node_id] = lagged
+            self._end_session_later(node)
+
+    def resume(self, node: Node, then: Callable[[bool], None]) -> None:
+        """Let a node that is paused go on; one whose session has ended is started."""
+        lagged = self._paused[node.node_id]
+        if not self.is_up(node):
+            self.start(node, then)
+        elif lagged:
+            self._change(list(self._nodes.up), then)
+        else:
+            self.release(node, then)
+        self._forget_pause(node)
+        for each in self._nodes.up:  # the end of their sessions went unnoticed: they begin again
+            if self.is_paused(each) and each.node_id not in self._sessions:
+                self._end_session_later(each)
+
+    def _forget_pause(self, node: Node) -> None:
+        self._paused.pop(node.node_id, None)
+        self._turn.timers.cancel(self._sessions.pop(node.node_id, 0))
+
+    def _end_session_later(self, node: Node) -> None:
+        def end(due_ms: int, now_ms: int) -> None:
+            del self._sessions[node.node_id]
+            if any(not self.is_paused(each) for each in self._nodes.up):
+                self._end_session_later(node)  # once more, should this fail
+                self._change([each for each in self._nodes.up if each is not node], lambda durable: None)
+                self._no_longer_lags(node)
+                self._turn.timers.cancel(self._sessions.pop(node.node_id))
+
+        limit_ms: int = self._metadata_shard.machine.config.value("broker.session.timeout.ms")
+        due_ms = self._turn.steady_ms + limit_ms
+        self._sessions[node.node_id] = self._turn.timers.at(due_ms, end, is_deadline=True)
 
     def _no_longer_lags(self, node: Node) -> None:
         self._followers.lagging.discard(node.node_id)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TypeAlias
 
 from broker.config.config_defs import GROUP_ROWS, TOPIC_ROWS, UNITS, Row
@@ -47,6 +48,7 @@ class BrokerConfig:
     log_dirs: tuple[str, ...] | None
     flush: str
     codec: str
+    fetch_waits: str
 
     auto_create_topics_enable: bool
     delete_topic_enable: bool
@@ -174,10 +176,11 @@ class BrokerConfig:
             self.props.setdefault("node.id", self.props["broker.id"])
         self.logins: Logins = {}  # of the file that java.security.auth.login.config names
         self.dynamic: dict[str, dict[str, str]] = {}  # by node id as text; "" for all nodes
-        self._static = {key: _static_value(row, self.props.get(key)) for key, row in BROKER_KEYS.items()}
+        given = {key: _given_value(BROKER_KEYS[key], text) for key, text in self.props.items()}
+        self._static = {**_defaults(), **given}
         self._values = self._static
-        for key, value in self._static.items():
-            setattr(self, key.replace(".", "_"), value)
+        for (name, value), key in zip(_named_defaults(), BROKER_KEYS, strict=True):
+            setattr(self, name, given.get(key, value))
         self._check_together()
 
     @classmethod
@@ -267,10 +270,23 @@ class BrokerConfig:
             )
 
 
-def _static_value(row: Row, text: str | None) -> Value:
-    key, kind, default, rule, _, _ = row
-    if text is None:
-        return None if default is None else parse_value(key, kind, rule, default)
+@cache
+def _defaults() -> dict[str, Value]:
+    """The value of each broker key that is not given: parsed once, for all clusters of the process."""
+    return {
+        key: None if default is None else parse_value(key, kind, rule, default)
+        for key, kind, default, rule, _, _ in BROKER_KEYS.values()
+    }
+
+
+@cache
+def _named_defaults() -> tuple[tuple[str, Value], ...]:
+    """The same by the names of attributes."""
+    return tuple((key.replace(".", "_"), value) for key, value in _defaults().items())
+
+
+def _given_value(row: Row, text: str) -> Value:
+    key, kind, _, rule, _, _ = row
     value = parse_value(key, kind, rule, text)
     if not value and key in ("listeners", "log.dir", "log.dirs"):
         raise ConfigError(key, text, "must not be empty")

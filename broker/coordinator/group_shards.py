@@ -9,6 +9,7 @@ from broker.base.placement import shard_index
 from broker.cluster.metadata_plans import is_short_of_replicas
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.machine import GroupMachine
+from broker.coordinator.lazy_shards import LazyShards
 from broker.coordinator.runtime import READY, Shard
 from broker.coordinator.shard_parts import PartitionLog
 from protocol.errors import ErrorCode, KafkaError
@@ -41,11 +42,11 @@ class GroupShards:
         self._directory = directory
         self._nodes = nodes
         self._metadata_shard = metadata_shard
-        self.shards: list[Shard] = []
+        self.shards = LazyShards(0, self._shard)
 
     def start(self) -> None:
         """Make the shards, unloaded. The metadata must be loaded."""
-        self.shards = [self._shard(index) for index in range(self.metadata.internal_partitions())]
+        self.shards = LazyShards(self.metadata.internal_partitions(), self._shard)
 
     def _shard(self, index: int) -> Shard:
         source = PartitionLog(self._directory, lambda: self.metadata, OFFSETS_TOPIC, index)
@@ -74,11 +75,12 @@ class GroupShards:
 
     def index_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that holds a group."""
-        return shard_index(group_id, len(self.shards))
+        return shard_index(group_id, len(self.shards.made))
 
     def of(self, group_id: str) -> Shard:
         """The shard of a group, loaded or not."""
-        return self.shards[self.index_of(group_id)]
+        index = self.index_of(group_id)
+        return self.shards.made[index] or self.shards[index]
 
     def coordinator_of(self, group_id: str) -> int:
         """The id of the node that coordinates a group."""

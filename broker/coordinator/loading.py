@@ -24,8 +24,8 @@ def load_shards(
 
     A shard that cannot be loaded is logged and left: a request for it gets the error.
     """
-    for index, shard in enumerate(shards):
-        if shard.state is UNLOADED and directory.exists(topic, index):
+    for index in range(len(shards)):
+        if directory.exists(topic, index) and (shard := shards[index]).state is UNLOADED:
             try:
                 yield from shard.load()
                 if loaded is not None:

@@ -12,6 +12,7 @@ SENT     whole frames that it sent
 CLOSED   nothing: the connection is closed
 CALLED   JSON of a call of the control plane: method, path, body
 FULL     nothing: the limit was reached, and nothing more is kept
+WAITED   u64 milliseconds that the waits of Fetches have passed beyond the clock until now, while it stood
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.recording")
 
-TOOK, SENT, CLOSED, CALLED, FULL = range(5)
+TOOK, SENT, CLOSED, CALLED, FULL, WAITED = range(6)
 EVENT: Final = Struct(">BIiqI")
 MOST_BYTES: Final = 1 << 30
 BUFFER_BYTES: Final = 1 << 18
@@ -51,6 +52,7 @@ class Recording:
         self._connections = 0
         self.is_full = False
         self.events = 0
+        self._waited_ms = 0
 
     def new_connection(self) -> int:
         """A number for a connection."""
@@ -68,6 +70,12 @@ class Recording:
         self._buffered += EVENT.size + len(data)
         if self._buffered >= BUFFER_BYTES:
             self._flush()
+
+    def waited(self, waited_ms: int, at_ms: int) -> None:
+        """Keep how far the waits of Fetches are beyond the clock, where that has changed."""
+        if waited_ms != self._waited_ms:
+            self._waited_ms = waited_ms
+            self.add(WAITED, 0, 0, at_ms, waited_ms.to_bytes(8, "big"))
 
     def called(self, method: str, path: str, body: dict[str, Any], at_ms: int) -> None:
         """Keep a call of the control plane, without secrets, unless it changes nothing. `path`: within the cluster."""
@@ -107,7 +115,10 @@ class RecordingRing(Ring):
         number = self._numbers.get(connection)
         if number is None:
             number = self._numbers[connection] = self.recording.new_connection()
-        self.recording.add(kind, number, connection.node_id, self._clock.now_ms(), data)
+        clock = self._clock
+        now_ms = clock.now_ms()
+        self.recording.waited(clock.wait_ms() - clock.steady_ms(), now_ms)
+        self.recording.add(kind, number, connection.node_id, now_ms, data)
 
     def took(self, connection: Connection, data: bytes, stop: int) -> None:
         """A connection has received whole frames: data[:stop]."""

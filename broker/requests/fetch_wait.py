@@ -234,12 +234,12 @@ class Ask:
             self._size_when_parked = sum(partition.log.size_bytes for partition, _ in watched)
         for partition, _ in watched:
             partition.watch(self, committed=self.reader.committed)
-        self._deadline_ms = turn.steady_ms + self.max_wait_ms
+        self._deadline_ms = turn.env.clock.wait_ms() + self.max_wait_ms
         if not self._alarm:
             if connection.fetch_waits is None:
                 connection.fetch_waits = {}
             connection.fetch_waits[id(self)] = self
-            self._alarm = turn.timers.at(self._deadline_ms, self._ring)
+            self._alarm = turn.waits.at(self._deadline_ms, self._ring)
 
     def poll(self) -> None:
         """A partition has new records or was closed: answer if there are enough bytes."""
@@ -267,7 +267,7 @@ class Ask:
         """max_wait_ms is over, unless the alarm was set for a request that has been answered since."""
         turn = self._view.turn
         if self.parked and self._deadline_ms > now_ms:
-            self._alarm = turn.timers.at(self._deadline_ms, self._ring)
+            self._alarm = turn.waits.at(self._deadline_ms, self._ring)
             return
         self._alarm = 0
         self.ctx.connection.fetch_waits.pop(id(self), None)
@@ -279,7 +279,7 @@ class Ask:
         """The connection is closed: leave nothing that refers to it."""
         if self.parked:
             self._unpark()
-        self._view.turn.timers.cancel(self._alarm)
+        self._view.turn.waits.cancel(self._alarm)
 
     def _wake(self, found: list[Found], unknown: list[Found], size: int) -> None:
         if not self.parked:  # the read has found new metadata, which has woken it
@@ -303,6 +303,6 @@ class Ask:
             partition.unwatch(self)
         self._watched = []
         if not self.repeats:
-            self._view.turn.timers.cancel(self._alarm)
+            self._view.turn.waits.cancel(self._alarm)
             self._alarm = 0
             self.ctx.connection.fetch_waits.pop(id(self), None)

@@ -165,7 +165,7 @@ class Ask(ShareReader):
         if connection.fetch_waits is None:
             connection.fetch_waits = {}
         connection.fetch_waits[id(self)] = self
-        self._alarm = turn.timers.at(turn.steady_ms + self.max_wait_ms, self.expire)
+        self._alarm = turn.waits.at(turn.env.clock.wait_ms() + self.max_wait_ms, self.expire)
 
     def poll(self) -> None:
         """A partition has new records, or records were given back, or a share partition was forgotten."""
@@ -216,7 +216,7 @@ class Ask(ShareReader):
 
     def _unpark(self) -> None:
         self.parked = False
-        self.view.turn.timers.cancel(self._alarm)
+        self.view.turn.waits.cancel(self._alarm)
         self.unwatch(self)
         self.ctx.connection.fetch_waits.pop(id(self), None)
 

@@ -210,7 +210,7 @@ class Security:
         closed = 0
         for connection in list(self._clients.open):
             guard = connection.guard
-            if guard is None or guard.session.is_authenticated:
+            if guard is None or guard.session.is_authenticated or connection.asleep:
                 continue
             if now_ms - guard.opened_ms > OPENING_LIMIT_MS:
                 if closed == most:

@@ -168,10 +168,11 @@ class ClusterPlan:
         """Clock, randomness and files of one life; `movable` is for its clock. Errors: as Origin's `fill`."""
         files: Files = disk.share(syncs=self.flush == "fsync")
         clock: Clock = SystemClock()
+        waits_pass = self._config.fetch_waits == "real"
         if origin is not None:
-            clock = MovableClock(clock, origin.stands_at_ms, origin.ahead_ms)
+            clock = MovableClock(clock, origin.stands_at_ms, origin.ahead_ms, waits_pass=waits_pass)
         elif movable:
-            clock = MovableClock(clock, self.at_ms)
+            clock = MovableClock(clock, self.at_ms, waits_pass=waits_pass)
         rng = SystemRng() if self.seed is None else Rng(self.seed)
         if self.flush == "memory":
             memory = MemoryFiles()

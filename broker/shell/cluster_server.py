@@ -17,6 +17,7 @@ from broker.shell.loop.idle import close, close_idle
 from broker.shell.loop.spin import Spin, usable_processors
 from broker.shell.loop.steps import Steps
 from broker.shell.sockets.doors import Doors
+from broker.turn.timers import Timers
 from storage.clock.movable_clock import MovableClock
 from storage.files.sim_env import MemoryFiles
 
@@ -95,6 +96,8 @@ class ClusterServer:
     def _begin_life(self, origin: Origin | None = None) -> None:
         """Make a Broker on what its directory holds, once `origin` has filled it."""
         self.life += 1
+        # topic -> its id, and how many records without a key the control plane has spread over its partitions
+        self.turns: dict[str, tuple[bytes, int]] = {}
         env = self.plan.new_env(self.disk, movable=self._is_movable, origin=origin)
         self.config = self.plan.new_config()
         if self.life > 1 and origin is None and not self.config.cluster_id:
@@ -108,6 +111,8 @@ class ClusterServer:
             start_sync=self._sync,
             later=self._later,
         )
+        if self._is_movable or origin is not None:
+            self.broker.turn.waits = Timers()
         self.virtual_nodes = VirtualNodes(
             self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
         )
@@ -215,8 +220,8 @@ class ClusterServer:
 
     def _after_turn(self) -> None:
         turn = self.broker.turn
-        if turn.timers.moved:
-            turn.timers.moved = False
+        if turn.timers.moved or turn.waits.moved:
+            turn.timers.moved = turn.waits.moved = False
             self._set_alarm()
         self._steps.turn_ended()
 
@@ -224,10 +229,13 @@ class ClusterServer:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        due_ms = self.broker.turn.timers.next_ms
-        if due_ms is not None:
-            delay_s = max(0.0, (due_ms - self.broker.turn.env.clock.steady_ms()) / 1000)
-            self._alarm = self.loop.call_later(delay_s, self._ring)
+        turn = self.broker.turn
+        due_ms, wait_ms = turn.timers.next_ms, turn.waits.next_ms if turn.waits is not turn.timers else None
+        clock = turn.env.clock
+        left = [] if due_ms is None else [due_ms - clock.steady_ms()]
+        left += [] if wait_ms is None else [wait_ms - clock.wait_ms()]
+        if left:
+            self._alarm = self.loop.call_later(max(0.0, min(left) / 1000), self._ring)
 
     def _ring(self) -> None:
         self._alarm = None

@@ -108,7 +108,7 @@ def _partition(broker: Broker, topic: Topic, index: int, ends: dict[tuple[str, i
 
 
 def _not_loaded(broker: Broker) -> Iterator[int]:
-    return (index for index, shard in enumerate(broker.groups.shards) if shard.machine is None)
+    return (index for index, shard in broker.groups.shards.existing() if shard.machine is None)
 
 
 def _groups(broker: Broker, ends: dict[tuple[str, int], int]) -> Iterator[Value]:

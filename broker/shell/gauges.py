@@ -34,7 +34,7 @@ def broker_gauges(broker: Broker) -> Iterator[Gauge]:
 
 def loaded_groups(broker: Broker) -> Iterator[tuple[GroupMachine, str, int]]:
     """(machine, group id, number of members) of each group that is loaded. The reader may pause between two."""
-    for shard in broker.groups.shards:
+    for _, shard in broker.groups.shards.existing():
         machine = shard.machine
         if machine is not None:
             for group_id in list(machine.group_ids()):
@@ -55,9 +55,13 @@ def own_gauges(broker: Broker) -> Iterator[Gauge]:
     """Those that are not of a group: connections, waits, counts, sizes of logs."""
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     yield "momus_connections", len(broker.clients.open), ()
-    yield "momus_timers", len(broker.turn.timers), ()
+    yield (
+        "momus_timers",
+        len(broker.turn.timers) + (len(broker.turn.waits) if broker.turn.waits is not broker.turn.timers else 0),
+        (),
+    )
     yield "momus_parked_requests", len(broker.parked), ()
-    machines = [shard.machine for shard in broker.groups.shards if shard.machine is not None]
+    machines = [shard.machine for _, shard in broker.groups.shards.existing() if shard.machine is not None]
     yield "momus_groups", sum(1 for machine in machines for _ in machine.group_ids()), ()
     yield "momus_topics", len(broker.metadata.topics), ()
     for (topic, index), partition in open_partitions.items():
@@ -66,6 +70,6 @@ def own_gauges(broker: Broker) -> Iterator[Gauge]:
         yield "momus_log_bytes", partition.log.size_bytes, tags
     for (by, topic, index), held in list(broker.archive.held_bytes.items()):
         yield "momus_archive_held_bytes", held, (("topic", topic), ("partition", index), ("by", by))
-    for index, shard in enumerate(broker.groups.shards):
+    for index, shard in broker.groups.shards.existing():
         if shard.log is not None:
             yield "momus_log_bytes", shard.log.size_bytes, (("topic", "__consumer_offsets"), ("partition", index))

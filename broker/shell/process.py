@@ -10,6 +10,7 @@ from broker.shell.cluster_plan import NOT_INHERITED, OF_LISTENERS, ClusterPlan, 
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.kept_memory import KeptMemory
 from broker.shell.setting_warnings import check_known
+from broker.shell.spare_clusters import SpareClusters, Wanted
 from broker.shell.sync_threads import SyncThreads
 from broker.wire.clients import Room
 
@@ -47,6 +48,11 @@ class Process:
         self._export: Export | None = None
         self._examiner: Examiner | None = None
         self._names = Names("cluster")
+        self._spares = SpareClusters(
+            self._make_ahead,
+            lambda cluster: cluster.remove(self._place),
+            lambda: sum(sum(each.broker.metrics.counts) for each in self.clusters.values()),
+        )
 
     async def start(
         self, plan: ClusterPlan, origin: Origin | None = None, *, prepare: Prepare | None = None
@@ -55,7 +61,17 @@ class Process:
 
         Errors: DirectoryError, StorageError, OSError, and those of `prepare`: there is none.
         """
-        cluster = ClusterServer(
+        cluster = self._server(plan, origin)
+        self.clusters[plan.name] = cluster
+        try:
+            await _begin(cluster, prepare)
+        except BaseException:
+            del self.clusters[plan.name]
+            raise
+        return cluster
+
+    def _server(self, plan: ClusterPlan, origin: Origin | None) -> ClusterServer:
+        return ClusterServer(
             plan,
             self._disk,
             self._syncs,
@@ -64,15 +80,6 @@ class Process:
             memory=self._memory,
             origin=origin,
         )
-        self.clusters[plan.name] = cluster
-        try:
-            await cluster.start(prepare)
-        except BaseException:
-            del self.clusters[plan.name]
-            cluster.stop()
-            cluster.close()
-            raise
-        return cluster
 
     async def create(
         self,
@@ -93,25 +100,74 @@ class Process:
         Its folder is in the data directory of the default one; what an earlier process left there is its data.
         Errors: ClusterRefusedError, ConfigError, DirectoryError, StorageError, OSError.
         """
-        name = self._check_new(name, brokers)
-        first = self.clusters[DEFAULT_CLUSTER].plan
+        journal_bytes = self._first.journal_bytes if journal_bytes is None else journal_bytes
+        wanted = Wanted(tuple(config.items()), listen, brokers, at_ms, journal_bytes)
+        is_plain = name is None and flush == "memory" and seed is None and security is None and not users
+        if is_plain and wanted.may_be_ahead:
+            return await self._create_plain(wanted)
+        plan = self._plan(
+            self._check_new(name, brokers), wanted, flush=flush, seed=seed, security=security, users=users
+        )
+        return await self.start(plan)
+
+    async def _create_plain(self, wanted: Wanted) -> ClusterServer:
+        """One that may have been made ahead."""
+        cluster = self._spares.take(wanted)
+        if cluster is None:
+            cluster = await self.start(self._plan(self._check_new(None, wanted.brokers), wanted))
+        else:
+            self.clusters[cluster.name] = cluster
+        self._spares.in_use(cluster.name, wanted)
+        return cluster
+
+    async def _make_ahead(self, wanted: Wanted) -> ClusterServer:
+        name = self._check_new(None, wanted.brokers)
+        self._spares.names.add(name)
+        try:
+            cluster = self._server(self._plan(name, wanted), None)
+            await _begin(cluster, None)
+        except BaseException:
+            self._spares.names.discard(name)
+            raise
+        return cluster
+
+    @property
+    def _first(self) -> ClusterPlan:
+        return self.clusters[DEFAULT_CLUSTER].plan
+
+    @property
+    def _place(self) -> str:
+        """Where what is removed may be meanwhile."""
+        return self._first.data_dir
+
+    def _plan(
+        self,
+        name: str,
+        wanted: Wanted,
+        *,
+        flush: str = "memory",
+        seed: int | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
+    ) -> ClusterPlan:
+        config = dict(wanted.config)
         left_out = NOT_INHERITED if "listeners" in config else (*NOT_INHERITED, *OF_LISTENERS)
-        inherited = {key: value for key, value in first.properties.items() if key not in left_out}
+        inherited = {key: value for key, value in self._first.properties.items() if key not in left_out}
         plan = ClusterPlan(
             name,
             {**inherited, **config},
             data_dir=self._folder(name),
-            listen=listen,
-            brokers=brokers,
+            listen=wanted.listen,
+            brokers=wanted.brokers,
             flush=flush,
             seed=seed,
-            at_ms=at_ms,
+            at_ms=wanted.at_ms,
             security=security,
             users=users,
         )
         check_known(plan.new_config(), config)
-        plan.journal_bytes = first.journal_bytes if journal_bytes is None else journal_bytes
-        return await self.start(plan)
+        plan.journal_bytes = wanted.journal_bytes
+        return plan
 
     async def fork(
         self, source: ClusterServer, name: str | None, *, snapshot: str | None = None, listen: str | None = None
@@ -137,12 +193,17 @@ class Process:
                 raise
 
     def _folder(self, name: str) -> str:
-        return f"{self.clusters[DEFAULT_CLUSTER].plan.data_dir}/{CLUSTERS}/{name}"
+        return f"{self._place}/{CLUSTERS}/{name}"
 
     def _check_new(self, name: str | None, brokers: int) -> str:
         """The name of a new cluster. Errors: ClusterRefusedError."""
         # A name that is made up is not that of a folder which an earlier process has left: it would open its data.
-        name = self._names.checked(name, lambda made: made in self.clusters or self._disk.exists(self._folder(made)))
+        spares = self._spares.names
+        name = self._names.checked(
+            name, lambda made: made in self.clusters or made in spares or self._disk.exists(self._folder(made))
+        )
+        if name in spares:
+            self._spares.give_up(name)
         if name in self.clusters:
             raise ClusterRefusedError(f"there is a cluster {name} already")
         if sum(len(cluster.nodes) for cluster in self.clusters.values()) + brokers > MOST_LISTENERS:
@@ -156,8 +217,9 @@ class Process:
         cluster = self.clusters[name]
         if cluster.registry is not None:
             await cluster.registry.close()
-        await cluster.remove(self.clusters[DEFAULT_CLUSTER].plan.data_dir)
+        await cluster.remove(self._place)
         del self.clusters[name]
+        self._spares.removed(name)
 
     async def open_control(self, host: str, port: int, token: str | None) -> str:
         """Open the control endpoint. Returns its address."""
@@ -215,7 +277,8 @@ class Process:
         """Stop listening, flush and close the logs."""
         if self._control is not None:
             await self._control.close()
-        for cluster in self.clusters.values():
+        spares = await self._spares.stop()
+        for cluster in (*self.clusters.values(), *spares):
             if cluster.registry is not None:
                 await cluster.registry.close()
             cluster.stop()
@@ -227,5 +290,15 @@ class Process:
         if self._export is not None:
             await asyncio.to_thread(self._export.stop)
         self._syncs.close()
-        for cluster in self.clusters.values():
+        for cluster in (*self.clusters.values(), *spares):
             cluster.close()
+
+
+async def _begin(cluster: ClusterServer, prepare: Prepare | None) -> None:
+    """Start it. Errors: those of `start`: it is closed then."""
+    try:
+        await cluster.start(prepare)
+    except BaseException:
+        cluster.stop()
+        cluster.close()
+        raise

@@ -46,6 +46,7 @@ class Turn:
         "now_ms",
         "steady_ms",
         "timers",
+        "waits",
     )
 
     def __init__(
@@ -64,6 +65,8 @@ class Turn:
         self._put_off: deque[Callable[[], None]] = deque()  # what serves each request that was put off
         self._serves_put_off = False
         self.timers = Timers()
+        # of Fetches that wait, by Clock.wait_ms: a heap of its own where that is another time than steady_ms
+        self.waits = self.timers
         self.jobs = Jobs()
         self.learned = Learned()
 
@@ -126,6 +129,8 @@ class Turn:
         """Make the timer calls that are due."""
         self.begin()
         self.timers.run_due(self.steady_ms)
+        if self.waits is not self.timers:
+            self.waits.run_due(self.env.clock.wait_ms())
 
     def sync_done(self, failed: dict[Log, Exception]) -> None:
         """The syncs that durability has started have ended; `failed` holds the logs whose sync failed."""

@@ -53,7 +53,7 @@ class DeletedTopics:
     def _follow(self) -> Iterator[None]:
         gone, self._gone = self._gone, {}
         yield from self._remove(lambda name, topic_id: name in gone and topic_id in (ZERO_ID, *gone[name]))
-        for shard in self._groups.shards:
+        for _, shard in self._groups.shards.existing():
             if shard.state is READY:
                 shard.machine.offsets.forget_labels(gone)
         yield from self._fetch_sessions.forget_deleted()
@@ -72,7 +72,10 @@ class DeletedTopics:
         yield from self._remove(is_gone)
 
     def _remove(self, is_gone: IsGone) -> Iterator[None]:
-        for index, shard in enumerate(self._groups.shards):
+        for index, made in enumerate(self._groups.shards.made):
+            if made is None and not self._directory.exists(OFFSETS_TOPIC, index):
+                continue
+            shard = self._groups.shards[index]
             done = shard.state is not READY and not self._directory.exists(OFFSETS_TOPIC, index)
             while not done:
                 try:

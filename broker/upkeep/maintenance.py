@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.cluster.directory import WORTH_AN_INDEX_BYTES
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from broker.coordinator.lazy_shards import existing
 from broker.coordinator.loading import load_shards
 from broker.upkeep.checkpointing import Checkpointing
 from broker.upkeep.deleted_topics import DeletedTopics
@@ -62,7 +63,7 @@ class Coordinators(Protocol):
     def fetch_sessions(self) -> FetchSessions:
         """The sessions of Fetch."""
 
-    def shards_of(self, topic_name: str) -> list[Shard]:
+    def shards_of(self, topic_name: str) -> Sequence[Shard]:
         """The shards whose logs make up an internal topic."""
 
 
@@ -127,7 +128,7 @@ class Maintenance:
     def _images(self) -> Iterator[None]:
         from broker.coordinator.offsets.imaging import is_due, take_image  # 3 ms: not before the first round
 
-        for shard in self._groups.shards:
+        for _, shard in self._groups.shards.existing():
             if is_due(shard):
                 yield from take_image(shard)
 
@@ -218,7 +219,9 @@ class Maintenance:
             name: self._coordinators.shards_of(name)
             for name in (INTERNAL_TOPICS - {SHARE_STATE_TOPIC}) & self._partitions.metadata.topics.keys()
         }
-        written = sum(shard.log.end_offset for each in shards.values() for shard in each if shard.log is not None)
+        written = sum(
+            shard.log.end_offset for each in shards.values() for _, shard in existing(each) if shard.log is not None
+        )
         (before, before_ms), self._written = self._written, (written, self._turn.steady_ms)
         busy = (written - before) * 1000 > BUSY_RECORDS_A_SECOND * (self._turn.steady_ms - before_ms)
         self._least_dirty_bytes = BUSY_DIRTY_BYTES if busy else LEAST_DIRTY_BYTES
@@ -228,7 +231,7 @@ class Maintenance:
     def _clean_shards(self, topic: str, shards: Sequence[Shard]) -> Iterator[None]:
         from broker.coordinator.offsets.imaging import clean_commits  # 3 ms: not before the first round
 
-        for index, shard in enumerate(shards):
+        for index, shard in existing(shards):
             log = shard.log
             if log is not None and shard.may_be_cleaned:
                 if self._is_wasteful(log) and self._archive.position(topic, index) is None:

@@ -59,6 +59,7 @@ class Clients:
         self.watchers: tuple[Any, ...] = ()
         self.open: set[Connection] = set()
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
+        self.asleep: set[int] = set()  # ids of nodes that are paused
         self.closed = False  # the cluster has ended, or was reset
         self.address_quotas: AddressQuotas | None = None  # None: there are none
         self._config = config
@@ -90,6 +91,20 @@ class Clients:
             self._passed_by.discard(who)
         self.shortcuts = {} if self._passed_by else self._offered
 
+    def put_to_sleep(self, node_id: int) -> None:
+        """Read and answer nothing on the connections of a node, those that come later too."""
+        self.asleep.add(node_id)
+        for connection in self.open:
+            if connection.node_id == node_id and not connection.asleep:
+                connection.sleep()
+
+    def wake(self, node_id: int) -> None:
+        """Go on with the connections of a node."""
+        self.asleep.discard(node_id)
+        for connection in list(self.open):
+            if connection.asleep and connection.node_id == node_id:
+                connection.wake()
+
     def connected(self, connection: Connection) -> None:
         """A client has connected. It is refused when there are too many, and hung up when the cluster has ended."""
         if self.closed:  # it was accepted just before
@@ -116,6 +131,8 @@ class Clients:
             )
         if connection.closed:
             return
+        if connection.node_id in self.asleep:
+            connection.sleep(is_new=True)
         if config.max_connection_creation_rate < NO_RATE:
             self._slow_down(connection)
         if self.address_quotas is not None:

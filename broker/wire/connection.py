@@ -20,6 +20,7 @@ log = logging.getLogger("momus.connection")
 FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
 WRITE_BUFFER_BYTES = 1 << 15  # unsent bytes in the transport above which a client is slow
 BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
+UNREAD_BYTES = 1 << 62  # more than any frame has
 SLICE_MS = 5  # of work for one connection before others are served
 LARGE_BYTES = 4096  # of a request that may be put off
 # whose replies may be large however small the request is; where a client waits for one, it waits for no other
@@ -132,6 +133,33 @@ class Connection(ReplyQueue):
         elif not self.closed:
             self.resume_soon()
 
+    def sleep(self, *, is_new: bool = False) -> None:
+        """Read nothing and send nothing, as a process that is stopped: what is answered meanwhile is kept.
+
+        is_new   it has just been made: uvloop begins to read after that, whatever is said here.
+        """
+        self.asleep = True
+        if is_new:
+            self.needed = UNREAD_BYTES  # what comes before it is halted is kept, as of a frame that is not whole
+            self.turn.call_soon(self._halt_if_asleep)
+        self.halt()
+
+    def _halt_if_asleep(self) -> None:
+        if self.asleep and not self.closed:
+            self.halt()
+
+    def wake(self) -> None:
+        """Go on: send what was answered, and read on."""
+        self.asleep = False
+        self.last_active_ms = self.turn.begin()
+        if self.needed == UNREAD_BYTES:
+            self.partial = b"".join(self.parts)
+            self.parts.clear()
+            self.parts_size = self.needed = 0
+        if not self.closed:
+            self.turn.durability.speaks(self)
+            self.resume_soon()
+
     def resume_soon(self) -> None:
         """Continue in the next turn, after other connections."""
         if not self.resuming:
@@ -141,6 +169,8 @@ class Connection(ReplyQueue):
     def _resume(self) -> None:
         """Send more, then read from the client again unless too many replies wait for it."""
         self.resuming = False
+        if self.asleep:
+            return
         if self.stream and not self.stuffed and not self.closed:
             self.stream.pump(self)
         behind = self.unsent > self.service.backlog_limit or len(self.out) > BACKLOG_SLOTS

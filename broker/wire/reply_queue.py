@@ -19,6 +19,7 @@ class ReplyQueue:
     """
 
     __slots__ = (
+        "asleep",
         "barred",
         "base",
         "closed",
@@ -42,6 +43,7 @@ class ReplyQueue:
         self.out: list[Reply] = []
         self.base = 0  # the slot of out[0]
         self.unsent = 0  # bytes of the replies in out
+        self.asleep = False  # its broker is paused: it is halted, and sends nothing
         self.halted = False  # nothing is read from the client until it has read its replies
         self.weight = 0  # bytes it holds, as told to the backlog
         self.last_active_ms = 0  # it was read from, or answered late; steady
@@ -99,7 +101,7 @@ class ReplyQueue:
     def release(self, limit_slot: int) -> None:
         """Send the finished replies below a slot, in order, up to the first unfinished one."""
         out = self.out
-        if (ready := limit_slot - self.base) <= 0 or self.closed:
+        if (ready := limit_slot - self.base) <= 0 or self.closed or self.asleep:
             return
         if ready < len(out) or None in out:
             ready = next((i for i in range(min(ready, len(out))) if out[i] is None), ready)

@@ -75,9 +75,11 @@ type ClusterOptions struct {
 }
 
 // Record is one to produce, or one that was read: a value that is not UTF-8 is {"base64": ...}. A record without a
-// timestamp gets the time of the cluster's clock.
+// timestamp gets the time of the cluster's clock. To produce, a value may also be bytes, or a map, slice or struct that
+// becomes JSON, and Partition may be nil: the record goes where Java's producer sends its key; without a key, to each
+// partition in turn, from 0 on.
 type Record struct {
-	Partition   int   `json:"partition"`
+	Partition   *int  `json:"partition"`
 	Offset      int64 `json:"offset,omitempty"`
 	TimestampMs int64 `json:"timestamp_ms,omitempty"`
 	Key         any   `json:"key"`
@@ -236,16 +238,39 @@ func (c *Cluster) CreateTopic(name string, partitions int) error {
 	return c.ask("POST", c.prefix+"/topics", map[string]any{"name": name, "partitions": partitions}, nil)
 }
 
-// Produce appends values to a topic, which is made if it is not there.
-func (c *Cluster) Produce(topic string, records ...Record) error {
+// Place says where a record is.
+type Place struct {
+	Partition int   `json:"partition"`
+	Offset    int64 `json:"offset"`
+}
+
+// Partition names a partition in a Record.
+func Partition(number int) *int { return &number }
+
+// Produce appends records to a topic, which is made if it is not there. It says where each of them is.
+func (c *Cluster) Produce(topic string, records ...Record) ([]Place, error) {
 	rows := make([]map[string]any, len(records))
 	for i, each := range records {
-		rows[i] = map[string]any{"partition": each.Partition, "key": each.Key, "value": each.Value}
+		rows[i] = map[string]any{"key": written(each.Key), "value": written(each.Value)}
+		if each.Partition != nil {
+			rows[i]["partition"] = *each.Partition
+		}
 		if each.TimestampMs != 0 {
 			rows[i]["timestamp_ms"] = each.TimestampMs
 		}
 	}
-	return c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/records", map[string]any{"records": rows}, nil)
+	places := []Place{}
+	body := map[string]any{"records": rows}
+	err := c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/records", body, &places)
+	return places, err
+}
+
+// written is a key or a value as the control plane takes it: Go's own JSON has bytes as a text.
+func written(value any) any {
+	if data, is := value.([]byte); is {
+		return map[string][]byte{"base64": data}
+	}
+	return value
 }
 
 // Consume reads from the beginning and waits until there are so many records, at most for the time given.
@@ -303,6 +328,16 @@ func (c *Cluster) ClearFaults() error { return c.ask("DELETE", c.prefix+"/faults
 // StopBroker and StartBroker stop and start a virtual broker.
 func (c *Cluster) StopBroker(id int) error {
 	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/stop", c.prefix, id), nil, nil)
+}
+
+// PauseBroker and ResumeBroker let a virtual broker read and answer nothing, with its connections open.
+func (c *Cluster) PauseBroker(id int) error {
+	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/pause", c.prefix, id), nil, nil)
+}
+
+// ResumeBroker lets a paused broker go on.
+func (c *Cluster) ResumeBroker(id int) error {
+	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/resume", c.prefix, id), nil, nil)
 }
 
 // StartBroker starts a virtual broker again, on the same port.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestClustersOfOneProcessAreApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cluster.Produce("orders", Record{Key: "table 4", Value: name}); err != nil {
+		if _, err := cluster.Produce("orders", Record{Key: "table 4", Value: name}); err != nil {
 			t.Fatal(err)
 		}
 		found, err := cluster.Consume("orders", 1, 10*time.Second)
@@ -66,9 +67,9 @@ func TestAllRecordsAreConsumedHoweverManyAnswersTheyTake(t *testing.T) {
 	}
 	records := make([]Record, mostRecords+5)
 	for i := range records {
-		records[i].Value = "x"
+		records[i].Value, records[i].Partition = "x", Partition(0)
 	}
-	if err := broker.Produce("t", append(records, Record{Partition: 1, Value: "last"})...); err != nil {
+	if _, err := broker.Produce("t", append(records, Record{Partition: Partition(1), Value: "last"})...); err != nil {
 		t.Fatal(err)
 	}
 	for _, least := range []int{0, mostRecords + 6} {
@@ -80,7 +81,7 @@ func TestAllRecordsAreConsumedHoweverManyAnswersTheyTake(t *testing.T) {
 	if found, err := broker.Consume("%74", 0, 0); err == nil {
 		t.Fatal("another topic's records", len(found))
 	}
-	if err := broker.Produce("%74", Record{Value: "x"}); err == nil {
+	if _, err := broker.Produce("%74", Record{Value: "x"}); err == nil {
 		t.Fatal("written to another topic")
 	}
 	if found, err := broker.Consume("t", mostRecords+7, 0); err == nil || len(found) != mostRecords+6 {
@@ -105,7 +106,7 @@ func TestClockFaultsAndBrokersAreSteered(t *testing.T) {
 		}
 	}
 	before := time.Now().Add(7 * 24 * time.Hour).UnixMilli()
-	if err := broker.Produce("t", Record{Value: "later"}); err != nil {
+	if _, err := broker.Produce("t", Record{Value: "later"}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := broker.Consume("t", 1, 10*time.Second)
@@ -164,9 +165,34 @@ func TestClockThatCouldNotDoAllThatBecameDueIsAnError(t *testing.T) {
 	}
 }
 
+func TestProducedRecordsGoByTheirKeyElseRoundAndTheirPlacesAreTold(t *testing.T) {
+	broker := started(t, Options{})
+	if err := broker.CreateTopic("t", 3); err != nil {
+		t.Fatal(err)
+	}
+	given := []Record{{Value: "a"}, {Value: []byte{0xff}}, {Value: map[string]any{"n": 1}}, {Value: []int{2}},
+		{Key: "table 4", Value: "b"}, {Value: "c", Partition: Partition(2)}, {Value: "d"}}
+	places, err := broker.Produce("t", given...)
+	want := []Place{{0, 0}, {1, 0}, {2, 0}, {0, 1}, {2, 1}, {2, 2}, {1, 1}}
+	if err != nil || !slices.Equal(places, want) {
+		t.Fatal(places, err)
+	}
+	if places, err = broker.Produce("t", Record{Value: "e"}); err != nil || !slices.Equal(places, []Place{{2, 3}}) {
+		t.Fatal("another call does not go on", places, err)
+	}
+	found, err := broker.Consume("t", 8, 10*time.Second)
+	values := ""
+	for _, each := range found {
+		values += fmt.Sprintf("%d %v, ", *each.Partition, each.Value)
+	}
+	if err != nil || values != `0 a, 0 [2], 1 map[base64:/w==], 1 d, 2 {"n":1}, 2 b, 2 c, 2 e, ` {
+		t.Fatal(values, err)
+	}
+}
+
 func TestRecordKeepsItsTimestamp(t *testing.T) {
 	broker := started(t, Options{})
-	if err := broker.Produce("t", Record{Value: "x", TimestampMs: 1_700_000_000_000}, Record{Value: "y"}); err != nil {
+	if _, err := broker.Produce("t", Record{Value: "x", TimestampMs: 1_700_000_000_000}, Record{Value: "y"}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := broker.Consume("t", 2, 10*time.Second)

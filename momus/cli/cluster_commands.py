@@ -1,4 +1,4 @@
-"""The commands for the clusters of a running process: `cluster list|create|reset|remove|snapshot|fork|restore`."""
+"""The commands for the clusters of a running process: `cluster list|create|reset|remove|snapshot|fork|restore|diff`."""
 
 from __future__ import annotations
 
@@ -167,3 +167,30 @@ def cluster_restore(name: str, snapshot: str, address: Endpoint) -> None:
     """Go back to a snapshot, on the same ports; connections are cut."""
     _ask(address, "POST", f"{PLACE}/{quoted(name)}/restore", {"snapshot": snapshot})
     click.echo(f"restored {name} from {snapshot}")
+
+
+@cluster.command("diff")
+@click.argument("first", metavar="FIRST[@SNAPSHOT]")
+@click.argument("second", metavar="SECOND[@SNAPSHOT]", default=DEFAULT)
+@_as_json
+@_endpoint
+def cluster_diff(first: str, second: str, as_json: bool, address: Endpoint) -> None:
+    """Show what is different between two clusters, or snapshots of them.
+
+    `momus cluster diff @before` compares the snapshot `before` of the first cluster with what it is now. Exit code 1:
+    something is different.
+    """
+    answer = _ask(address, "POST", "/_admin/diff", {"first": _side(first), "second": _side(second)})
+    if as_json:
+        say_json(answer)
+    else:
+        from momus.difference import difference_of
+
+        for line in str(difference_of(answer)).splitlines():
+            say(line)
+    raise SystemExit(1 if answer["different"] else 0)
+
+
+def _side(text: str) -> dict[str, str]:
+    name, is_past, snapshot = text.partition("@")
+    return {"cluster": name or DEFAULT, **({"snapshot": snapshot} if is_past else {})}

@@ -75,7 +75,7 @@ def topic_list(internal: bool, as_json: bool, bootstrap: str, timeout_s: float) 
 
 
 @topic.command("create")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, metavar="NAME[=PARTITIONS]...")
 @click.option("-t", "--topic", "more", multiple=True, metavar="NAME", help="Same as an argument.")
 @click.option(
     "-p",
@@ -108,16 +108,21 @@ def topic_create(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Create topics."""
+    """Create topics: `momus topic create orders=6 kept`."""
     from momus.client.properties import parse_assignments
 
     try:
         configs = parse_assignments(assignments)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--topic-config") from None
-    wanted = _names(names, more)
+    wanted = {}
+    for text in _names(names, more):
+        name, given, number = text.partition("=")  # which no name of a topic has
+        if given and not (number.isascii() and number.isdigit()):
+            raise click.BadParameter(f"{text!r} is not NAME=PARTITIONS", param_hint="NAME")
+        wanted[name] = int(number) if given else partitions
     with _connect(bootstrap, timeout_s) as client:
-        results = client.create_topics(wanted, partitions, replicas, configs)
+        results = client.create_topics(wanted, replicas, configs)
     if if_not_exists:
         results = [r | {"error": None} if r["error"] == "TOPIC_ALREADY_EXISTS" else r for r in results]
     _report(as_json, results, "created")

@@ -105,7 +105,7 @@ def clock_resume(address: Endpoint) -> None:
 
 @click.group()
 def broker() -> None:
-    """List virtual brokers, stop them and start them again."""
+    """List virtual brokers; stop, start, lag and pause them."""
 
 
 @broker.command("list")
@@ -122,7 +122,9 @@ def broker_list(as_json: bool, address: Endpoint) -> None:
     for each in found:
         listeners = each["listeners"]
         assert isinstance(listeners, dict)
-        state = "lags" if each["lags"] else "up" if each["up"] else "stopped"
+        state = "paused" if each["paused"] else "lags" if each["lags"] else "up" if each["up"] else "stopped"
+        if each["paused"] and not each["up"]:
+            state = "paused, its session has ended"
         click.echo(f"{each['id']}  {state}  {','.join(listeners.values())}")
 
 
@@ -160,3 +162,21 @@ def broker_release(node_id: int, address: Endpoint) -> None:
     """Let it catch up."""
     _do(lambda: _connect(address).release_follower(node_id))
     click.echo(f"{node_id} follows")
+
+
+@broker.command("pause")
+@click.argument("node_id", type=int)
+@_endpoint
+def broker_pause(node_id: int, address: Endpoint) -> None:
+    """Let a virtual broker read and answer nothing, with its connections open."""
+    _do(lambda: _connect(address).pause_broker(node_id))
+    click.echo(f"{node_id} is paused")
+
+
+@broker.command("resume")
+@click.argument("node_id", type=int)
+@_endpoint
+def broker_resume(node_id: int, address: Endpoint) -> None:
+    """Let it go on."""
+    _do(lambda: _connect(address).resume_broker(node_id))
+    click.echo(f"{node_id} goes on")

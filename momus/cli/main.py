@@ -25,6 +25,7 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 KEYED = {  # options that are a broker's setting
     "as_version": "as.version",
     "codec": "codec",
+    "fetch_waits": "fetch.waits",
     "retain_for": "archive.retain.group",
     "schema_registry": "schema.registry.url",
 }
@@ -198,6 +199,11 @@ def cli() -> None:
     "--as-version",
     metavar="RELEASE",
     help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
+)
+@click.option(
+    "--fetch-waits",
+    type=click.Choice(["real", "frozen"]),
+    help="While the clock stands, a Fetch waits on in real time, or until the clock is moved on.  [default: real]",
 )
 @click.option(
     "--schema-registry",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from momus.client.wire import Connection
@@ -77,8 +77,8 @@ class Client:
             for t in sorted(self.cluster(None).topics, key=lambda t: str(t.name))
         ]
 
-    def create_topics(self, names: Iterable[str], partitions: int, replicas: int, configs: dict[str, str]) -> list[Row]:
-        """Create topics; one row each, `error` None when it was made."""
+    def create_topics(self, topics: Mapping[str, int], replicas: int, configs: dict[str, str]) -> list[Row]:
+        """Create topics, name -> partitions; one row each, `error` None when it was made."""
         from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
         request = CreateTopicsRequest(
@@ -89,7 +89,7 @@ class Client:
                     replication_factor=replicas,
                     configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
                 )
-                for name in names
+                for name, partitions in topics.items()
             ],
             timeout_ms=int(self._timeout_s * 1000),
         )

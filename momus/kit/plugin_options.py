@@ -22,7 +22,8 @@ OPTIONS = {
 MARKER = (
     "momus(topics, load, faults, **words): for the cluster of this test, or of its class or module. topics: name ->"
     " number of partitions; load: a file or a folder beside the test's file that the cluster is filled with; faults: a"
-    " list as docs/faults.md has them; words: config, brokers, flush, as_version, seed, at, security, users."
+    " list as docs/faults.md has them; words: config, brokers, flush, as_version, fetch_waits, seed, at,"
+    " security, users."
 )
 
 

@@ -56,6 +56,8 @@ class Broker(Forkable):
 
     as_version an Apache Kafka release, "2.1" to "4.3", whose API versions and features are not exceeded.
     codec      "construct": every request and response by construct, slowly; "generated" is the default.
+    fetch_waits "frozen": while the clock stands, a Fetch waits until it is moved on; "real", the default: its
+               fetch.max.wait.ms passes in real time then.
     flush      "memory" (nothing on disk), "os" (survives kill -9) or "fsync" (survives power loss).
     config     Kafka's own broker settings, e.g. {"num.partitions": 4}.
     data_dir   kept when given; without it a temporary directory is made and removed at the end.
@@ -81,6 +83,7 @@ class Broker(Forkable):
         flush: str = "os",
         as_version: str | None = None,
         codec: str | None = None,
+        fetch_waits: str | None = None,
         config: Mapping[str, object] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         listen: str = "127.0.0.1:0",
@@ -109,6 +112,8 @@ class Broker(Forkable):
             self.config["as.version"] = as_version
         if codec is not None:
             self.config["codec"] = codec
+        if fetch_waits is not None:
+            self.config["fetch.waits"] = fetch_waits
         self.data_dir = None if data_dir is None else os.path.abspath(data_dir)
         self.listen = listen
         self.journal_mb = journal_mb

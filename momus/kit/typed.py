@@ -12,6 +12,7 @@ When: TypeAlias = Literal["before", "after"]
 WhenOrMiddle: TypeAlias = Literal["before", "after", "middle"]
 Flush: TypeAlias = Literal["memory", "os", "fsync"]
 Security: TypeAlias = Literal["sasl_ssl", "sasl_plaintext", "ssl", "mtls"]
+Value: TypeAlias = str | bytes | dict[str, Any] | list[Any] | None  # of a record to produce
 Isolation: TypeAlias = Literal["uncommitted", "committed"]
 GroupState: TypeAlias = Literal[
     "stable",

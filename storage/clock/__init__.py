@@ -1,4 +1,4 @@
-"""Time: the machine's clock (`clock.py`), and one that a test may move or stop (`movable_clock.py`).
+"""Time: the clock of the machine (`clock.py`), one to move or stop (`movable_clock.py`), one that a test alone moves.
 
 Owns every reading of the clock. Imports no other room. Start reading at `Clock` in `clock.py`.
 """

@@ -13,6 +13,9 @@ class Clock(Protocol):
     def steady_ms(self) -> int:
         """Unix milliseconds when the process began, and what has passed since: for waits. It never steps."""
 
+    def wait_ms(self) -> int:
+        """As steady_ms, but it may go on while a clock stands that can be moved: for the waits of a Fetch."""
+
     def monotonic_ms(self) -> int:
         """Milliseconds since some moment; never goes back."""
 
@@ -29,6 +32,8 @@ class SystemClock:
     def steady_ms(self) -> int:
         """Unix milliseconds when this object was made, and what has passed since."""
         return self._start_ms + time.monotonic_ns() // 1_000_000
+
+    wait_ms = steady_ms
 
     def now_ms(self) -> int:
         """Unix milliseconds."""

@@ -23,7 +23,8 @@ from kafka_jars import fetch_jars
 
 from differential.links import Link, LinkError, SocketLink, WorldLink, call
 from momus import Broker
-from storage.files.sim_env import ManualClock, sim_env
+from storage.clock.manual_clock import ManualClock
+from storage.files.sim_env import sim_env
 
 SETTINGS: dict[str, object] = {
     "num.partitions": 4,

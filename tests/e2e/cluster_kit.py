@@ -31,9 +31,12 @@ class Wire:
         self.send(request, version)
         return self.receive(request, version)
 
+    def receive_bytes(self) -> bytes:
+        """The next reply without its size."""
+        return self._read(int.from_bytes(self._read(4), "big"))
+
     def receive(self, request: Any, version: int) -> Any:
-        size = int.from_bytes(self._read(4), "big")
-        body = self._read(size)
+        body = self.receive_bytes()
         key = ApiKey(request.API_KEY)
         _, position = decode_response_header(body, key, version)
         return codec(response_class(key), version).decode(body, position)[0]

@@ -29,7 +29,7 @@ from protocol.messages.streams_group import (
 def broker():
     with Broker() as running:
         running.create_topic("orders", partitions=2)
-        run_momus("produce", "-t", "orders", "-b", running.bootstrap_servers, data="one\ntwo\n")
+        run_momus("produce", "-t", "orders", "-p", "0", "-b", running.bootstrap_servers, data="one\ntwo\n")
         yield running
 
 

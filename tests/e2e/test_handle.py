@@ -63,8 +63,12 @@ def consumer_of(cluster: Cluster, group: str, **settings: object) -> Consumer:
 def test_records_that_are_produced_are_those_a_client_reads_and_the_other_way_round(cluster):
     cluster.create_topic("t", partitions=3, config={"retention.ms": 1000000, "message.timestamp.type": "CreateTime"})
     headers = [("h", b"\xff"), ("n", None), ("s", "text")]
-    assert cluster.produce("t", "a", b"\x00\xff", None, key=b"\xfe", partition=2, headers=headers) == [0, 1, 2]
-    assert cluster.produce("t", "d", partition=2, timestamp_ms=5) == [3]
+    assert cluster.produce("t", "a", b"\x00\xff", None, key=b"\xfe", partition=2, headers=headers) == [
+        (2, 0),
+        (2, 1),
+        (2, 2),
+    ]
+    assert cluster.produce("t", "d", partition=2, timestamp_ms=5) == [(2, 3)]
     producer = Producer(cluster.client_config("confluent"))
     producer.produce("t", b"\xf0", key=b"k", partition=1, headers=[("x", b"y")], timestamp=1_700_000_000_123)
     producer.flush(60)
@@ -105,7 +109,7 @@ def test_records_of_an_aborted_transaction_are_left_out_where_that_is_wanted(clu
 
 def test_consume_begins_where_the_log_begins(cluster):
     cluster.create_topic("t", 2)
-    cluster.produce("t", "a", "b", "c")
+    cluster.produce("t", "a", "b", "c", partition=0)
     cluster.produce("t", "other", partition=1)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for before, left in ((2, [b"c", b"other"]), (3, [b"other"])):
@@ -424,7 +428,7 @@ async def test_twins_are_awaited_and_leave_the_loop_free(process):
     assert cluster.clock.now() == AT + timedelta(hours=1)
     waits = asyncio.create_task(twin.consume("t", 1, timeout=60))
     await asyncio.sleep(0)
-    assert await twin.produce("t", b"x") == [0]
+    assert await twin.produce("t", b"x") == [(0, 0)]
     assert [r.value for r in await waits] == [b"x"]
     assert twin.name == cluster.name
     fault = await twin.faults.inject_error("Heartbeat", "NOT_COORDINATOR")
@@ -453,7 +457,7 @@ async def test_twins_are_awaited_and_leave_the_loop_free(process):
 def test_calls_of_the_test_meet_no_fault_and_are_no_connections(cluster):
     cluster.create_topic("t")
     fault = cluster.faults.inject_error(["Produce", "Fetch", "Metadata"], "NOT_LEADER_OR_FOLLOWER")
-    assert cluster.produce("t", "x") == [0]
+    assert cluster.produce("t", "x") == [(0, 0)]
     assert [r.value for r in cluster.consume("t", 1)] == [b"x"]
     assert fault.calls == 0
     assert cluster.control.ask("GET", cluster.control.prefix)["connections"] == 0
@@ -495,7 +499,7 @@ def test_handle_of_a_process_does_the_same_for_its_first_cluster():
         first = broker.control.ask("GET", "/_admin/clusters/default")
         assert first["seed"] == 3
         broker.create_topic("t", 2)
-        assert broker.produce("t", "x", partition=1) == [0]
+        assert broker.produce("t", "x", partition=1) == [(1, 0)]
         broker.reset()
         with pytest.raises(ControlError, match="no topic t"):
             broker.consume("t")

@@ -326,4 +326,4 @@ def test_faults_of_one_cluster_are_not_met_in_another(broker):
         cluster.reset()
         assert cluster.faults.list() == []
         cluster.create_topic("t")
-        assert cluster.produce("t", "x") == [0]
+        assert cluster.produce("t", "x") == [(0, 0)]

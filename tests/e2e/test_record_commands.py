@@ -67,6 +67,18 @@ def test_key_goes_where_librdkafkas_java_partitioner_sends_it(trio, name, produc
     assert ours == landed
 
 
+def test_records_without_a_key_go_round_and_the_place_of_each_is_printed(trio, name):
+    trio.create_topic(name, partitions=3)
+    words = ("produce", "-t", name, "-b", trio.bootstrap_servers)
+    data = b"".join(b"k:%d\n" % n if n == 2 else b":%d\n" % n for n in range(1201))  # more than a batch
+    printed = run(*words, "-K", ":", "-Z", data=data).stdout.decode().split("\n")[:-1]
+    assert printed[:5] == ["0 0", "1 0", "2 0", "2 1", "0 1"]  # the third has a key
+    there = {f"{r.partition} {r.offset}": r.value for r in trio.consume(name, 1201)}
+    assert [there[place] for place in printed] == [b"%d" % n for n in range(1201)]
+    assert run(*words, "-v", "x", "-q").stdout == b""
+    assert run(*words, "-v", "x", "-p", "2", "-v", "y").stdout.decode().split() == ["2", "401", "2", "402"]
+
+
 def test_consume_shows_keys_headers_and_places_by_a_format(trio, name, produce, consume):
     produce("-k", "table 4", "-H", "a=1", "-p", "0", "--timestamp", "1700000000000", "-v", "one", "-v", "two")
     assert consume("-e", "-f", r"%t-%p@%o %T %k=%s %h\n") == (

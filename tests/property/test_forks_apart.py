@@ -37,8 +37,9 @@ from protocol.messages.topics import (
     DeleteTopicState,
 )
 from protocol.record_batch import build_batch
+from storage.clock.manual_clock import ManualClock
 from storage.files.env import Env, Rng, SystemFiles
-from storage.files.sim_env import ManualClock, MemoryFiles
+from storage.files.sim_env import MemoryFiles
 from storage.files.troubles import Trouble
 
 START_MS = 1_700_000_000_000

@@ -20,9 +20,9 @@ from unit.wire.replies_kit import METADATA
 
 from broker.shell.sockets.straight import IS_KNOWN
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from storage.clock.manual_clock import ManualClock
 from storage.files.disk import SystemFiles
 from storage.files.env import Env, Rng
-from storage.files.sim_env import ManualClock
 
 pytestmark = pytest.mark.skipif(not IS_KNOWN, reason="bytes go past the transport on Linux alone")
 

@@ -23,8 +23,8 @@ from typing import Any
 import core_broker
 from core_broker import Client, World, frame
 
+from storage.clock.manual_clock import ManualClock
 from storage.files.env import Env, Rng, SystemFiles
-from storage.files.sim_env import ManualClock
 from work.scripts import SCRIPTS, Script
 
 REPOSITORY = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ from broker.config.authorizer_setting import is_authorizer_set
 from broker.faults.errors import FaultError
 from broker.load.problems import LoadError, Problem
 from broker.registry.errors import RegistryError
+from broker.shell.control.calls import producing
 from broker.shell.control.calls import records as calls
 from broker.shell.control.calls.acls import add_acls
 from broker.shell.control.of_cluster.clock import LAST_MS, move_clock
@@ -297,7 +298,7 @@ class Filling:
             for partition in range(len(cluster.broker.metadata.topics[topic.name].partitions)):
                 for batch in self._batches.pop((topic.name, partition), ()):
                     leaders = await calls.leaders_of(client, topic.name)
-                    await calls.append(client, topic.name, partition, leaders[partition], batch.data)
+                    await producing.append(client, topic.name, partition, leaders[partition], batch.data)
                     self.counts["records"] += batch.size
         finally:
             client.close()

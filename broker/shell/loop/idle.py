@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 def close_idle(clients: Clients, limit_ms: int, most: int) -> bool:
     """Close connections that were neither read from nor answered late for limit_ms. Returns whether there are more.
 
-    As in Kafka, a request that waits in the broker does not keep its connection open, but its answer counts.
+    As in Kafka, a request that waits in the broker does not keep its connection open, but its answer counts. A broker
+    that is paused closes nothing.
     """
     if limit_ms <= 0:
         return False
     now_ms = clients.turn.env.clock.steady_ms()
     closed = 0
     for connection in list(clients.open):
-        if now_ms - connection.last_active_ms > limit_ms:
+        if now_ms - connection.last_active_ms > limit_ms and not connection.asleep:
             if closed == most:
                 return True
             closed += 1

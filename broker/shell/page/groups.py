@@ -27,9 +27,10 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     broker = cluster.broker
     found: dict[str, tuple[GroupMachine, str, str]] = {}
     loading = 0
-    for index, shard in enumerate(broker.groups.shards):
-        if shard.machine is None and not broker.directory.exists(OFFSETS_TOPIC, index):
+    for index, made in enumerate(broker.groups.shards.made):
+        if (made is None or made.machine is None) and not broker.directory.exists(OFFSETS_TOPIC, index):
             continue  # no record was written to it
+        shard = broker.groups.shards[index]
         try:
             shard.require()
         except UNREADABLE:

@@ -41,7 +41,8 @@ async def show_overview(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             {
                 "id": node.node_id,
                 "up": nodes.is_up(node),
-                "lags": nodes.lags(node),
+                "lags": nodes.lags(node) and not nodes.is_paused(node),
+                "paused": nodes.is_paused(node),
                 "listeners": ", ".join(f"{name} {host_port(at.host, at.port)}" for name, at in node.listeners.items()),
                 "leads": leads[node.node_id],
                 "in_sync": in_sync[node.node_id],

@@ -112,7 +112,7 @@ def _coordinator(client: RecordClient, address: str) -> Iterator[Finding]:
 def _round_trip(client: RecordClient, address: str) -> Iterator[Finding]:
     """A record there and back in a topic of our own, whose time the broker sets."""
     topic = f"momus-doctor-{uuid.uuid4().hex[:8]}"
-    (made,) = client.create_topics([topic], 1, -1, {"message.timestamp.type": "LogAppendTime"})
+    (made,) = client.create_topics({topic: 1}, -1, {"message.timestamp.type": "LogAppendTime"})
     if made["error"] is not None:
         yield Finding(judge.PROBLEM, address, f"no topic can be made: {made['error']}: {made['message'] or ''}")
         return

@@ -45,6 +45,7 @@ def _connect(bootstrap: str, timeout_s: float) -> RecordClient:
     "-J", "--json", "as_json", is_flag=True, help="Each line is a record, as `momus consume --json` writes it."
 )
 @click.option("-v", "--value", "values", multiple=True, help="A record; repeatable. Nothing is read then.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print where the records are.")
 @click.argument("files", nargs=-1, type=click.File("rb"), metavar="[FILE]...")
 @_bootstrap
 def produce(
@@ -52,14 +53,16 @@ def produce(
     partition: int | None,
     compression: str,
     acks: str,
+    quiet: bool,
     files: tuple[BinaryIO, ...],
     bootstrap: str,
     timeout_s: float,
     **words: Any,
 ) -> None:
-    """Write records: a line of standard input each, or a FILE each.
+    """Write records: a line of standard input each, or a FILE each. Prints the partition and the offset of each.
 
-    Exit code 1: a record was refused, or no broker answers. Those before it are in the topic.
+    Records without a key go to each partition in turn, from 0 on. Exit code 1: a record was refused, or no broker
+    answers. Those before it are in the topic.
     """
     from momus.cli.records.text import FormatError
 
@@ -74,6 +77,7 @@ def produce(
 
         codec = CODEC_NAMES.index(compression)
         sender = _Sender(client, topic, partition, codec, -1 if acks == "all" else 1)
+        sender.is_quiet = quiet
         try:
             for record in _records(files, **words):
                 sender.add(record)
@@ -91,7 +95,10 @@ def _refuse_together(option: str, is_given: object, words: dict[str, Any], other
 
 
 class _Sender:
-    """Collects records, and sends those of a partition together. What was read before an error is sent."""
+    """Collects records, sends those of a partition together, and prints where each of them is. What was read before an
+    error is sent."""
+
+    is_quiet = False
 
     def __init__(self, client: RecordClient, topic: str, partition: int | None, codec: int, acks: int) -> None:
         self._client = client
@@ -100,6 +107,7 @@ class _Sender:
         self._how = {"codec": codec, "acks": acks}
         self._count = len(client.leaders_made(topic, create=True))
         self._waiting: dict[int, list[Out]] = {}
+        self._order: list[tuple[int, int]] = []  # partition, and place among those that wait for it
         self._bytes = 0
         self._turn = 0
         if partition is not None:
@@ -111,19 +119,27 @@ class _Sender:
         partition = record.partition if self._partition is None else self._partition
         if partition is None:
             partition = choose_partition(record.key, self._count, self._turn)
+            self._turn += record.key is None
         self._check(partition)
         rows = self._waiting.setdefault(partition, [])
+        self._order.append((partition, len(rows)))
         rows.append(record)
         self._bytes += len(record.key or b"") + len(record.value or b"")
         if len(rows) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES or sys.stdin.isatty():
             self.flush()
 
     def flush(self) -> None:
-        for partition, rows in self._waiting.items():
-            self._client.produce(self._topic, partition, rows, **self._how)
+        bases: dict[int, int] = {}
+        try:
+            for partition, rows in self._waiting.items():
+                bases[partition] = self._client.produce(self._topic, partition, rows, **self._how)
+        finally:
+            places = [(partition, place) for partition, place in self._order if partition in bases]
+            if places and not self.is_quiet:
+                click.echo("\n".join(f"{partition} {bases[partition] + place}" for partition, place in places))
         self._waiting.clear()
+        self._order.clear()
         self._bytes = 0
-        self._turn += 1  # the next ones without a key go elsewhere: one batch, one partition
 
     def _check(self, partition: int) -> None:
         if partition >= self._count:

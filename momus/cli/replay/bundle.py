@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-TOOK, SENT, CLOSED, CALLED, FULL = range(5)
+TOOK, SENT, CLOSED, CALLED, FULL, WAITED = range(6)
 EVENT = struct.Struct(">BIiqI")  # kind, connection, broker, Unix ms, bytes; broker/journal/recording.py says more
 FORMAT = 1
 

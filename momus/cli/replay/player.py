@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from broker.journal.secrets import SECRET_APIS, without_secrets
-from momus.cli.replay.bundle import CALLED, CLOSED, FULL, SENT, TOOK, Event, frames
+from momus.cli.replay.bundle import CALLED, CLOSED, FULL, SENT, TOOK, WAITED, Event, frames
 from momus.cli.replay.mapping import Difference, Mapping
 from momus.cli.replay.targets import read_frame
 from protocol.api import ApiKey, api_label, request_class, response_class
@@ -41,6 +41,7 @@ class Target(Protocol):
 
     def connect(self, broker: int) -> socket.socket: ...
     def go_to(self, at_ms: int) -> None: ...
+    def pass_waits(self, until_ms: int) -> None: ...
     def settle(self) -> None: ...
     def call(self, method: str, path: str, body: dict[str, Any]) -> str | None: ...
 
@@ -117,7 +118,10 @@ class Player:
             self.notes.append("the recording ends here: it had reached its limit")
             return None
         self._target.go_to(event.at_ms)
-        if event.kind == CALLED:
+        if event.kind == WAITED:
+            self._settle(None)
+            self._target.pass_waits(int.from_bytes(event.data, "big"))
+        elif event.kind == CALLED:
             self._settle(None)
             call = json.loads(event.data)
             if refused := self._target.call(call["method"], call["path"], call["body"]):

@@ -10,14 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from broker.load.values import data_of
 from momus import Broker
 from momus.cli.replay.bundle import Bundle
 from momus.client.wire import Connection
 from momus.cluster import Cluster
 from momus.control import ControlError
-from protocol.messages.cluster import ApiVersionsRequest
+from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.partitioner import choose_partition
 from protocol.record_batch import build_batch
 
 CLUSTER = "replay"
@@ -27,6 +29,7 @@ START = "start"
 LIVES = ("/reset", "/restore")
 TIMEOUT_MS = 10_000
 LIMIT_S = 15.0
+BY_NAME = 12  # the last version of Metadata that names topics alone
 
 
 class Momus:
@@ -63,6 +66,7 @@ class Momus:
                 brokers=about["brokers"],
                 flush=flush,
                 config=about["config"],
+                fetch_waits="frozen",  # they pass as they did in the run
                 seed=about["seed"],
                 listen=listen,
                 journal_mb=JOURNAL_MB,
@@ -76,6 +80,7 @@ class Momus:
             zip(about["node_ids"], self._cluster.bootstrap_servers.split(","), strict=True)
         )
         self._now_ms = about["start_ms"]
+        self._waited_ms = 0
         self._barrier = _connect(self._address(-1))
 
     @property
@@ -110,6 +115,12 @@ class Momus:
             self._now_ms = at_ms
             self._cluster.control.ask("POST", f"/_admin/clusters/{CLUSTER}/clock", {"set": at_ms})
 
+    def pass_waits(self, until_ms: int) -> None:
+        """Let Fetches wait on: so many milliseconds beyond the clock in all."""
+        if until_ms > self._waited_ms:
+            left_ms, self._waited_ms = until_ms - self._waited_ms, until_ms
+            self._cluster.control.ask("POST", f"/_admin/clusters/{CLUSTER}/clock", {"pass_waits_ms": left_ms})
+
     def settle(self) -> None:
         """Whatever was sent has been read when this returns: the broker reads connections in turn."""
         if self._is_shown:
@@ -124,7 +135,7 @@ class Momus:
         except ControlError as error:
             return str(error)
         if path in LIVES:
-            self._now_ms = 0  # the clock has gone back
+            self._now_ms = self._waited_ms = 0  # the clock has gone back
         return None
 
     def close(self) -> None:
@@ -151,6 +162,7 @@ class Other:
         self._addresses = {node_id: addresses[at % len(addresses)] for at, node_id in enumerate(node_ids)}
         self._first = addresses[0]
         self._client = Connection(*_split(self._first), LIMIT_S)
+        self._turns: dict[str, int] = {}  # topic -> how many records without a key it has got
 
     def connect(self, broker: int) -> socket.socket:
         """A connection to the broker that stands for one of the recording."""
@@ -158,6 +170,9 @@ class Other:
 
     def go_to(self, at_ms: int) -> None:
         """Do nothing: this broker's clock cannot be moved."""
+
+    def pass_waits(self, until_ms: int) -> None:
+        """Do nothing: its Fetches wait by its own clock."""
 
     def settle(self) -> None:
         """Whatever was sent has most likely been read when this returns."""
@@ -186,12 +201,21 @@ class Other:
         return code
 
     def _produce(self, topic: str, records: list[dict[str, Any]]) -> int:
+        """As the control plane does it: by the key, else round, from partition 0 on. Returns the first error code."""
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True)
+        count = len(self._client.call(asked, BY_NAME).topics[0].partitions) or 1  # it may be made by this request
         code = 0
         for record in records:
-            row = (_bytes(record.get("key")), _bytes(record.get("value")))
+            row = key, _ = data_of(record.get("key")), data_of(record.get("value"))
+            index = record.get("partition")
+            if index is None:
+                turn = self._turns.get(topic, 0)
+                index = choose_partition(key, count, turn)
+                self._turns[topic] = turn + (key is None)
             batch = build_batch([row], timestamp_ms=record.get("timestamp_ms") or -1)
-            partition = PartitionProduceData(index=record.get("partition", 0), records=batch)
-            data = [TopicProduceData(name=topic, partition_data=[partition])]
+            data = [
+                TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=index, records=batch)]),
+            ]
             answer = self._client.call(ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=data), 9)
             code = code or answer.responses[0].partition_responses[0].error_code
         return code
@@ -240,11 +264,3 @@ def _read(connection: socket.socket, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
-
-
-def _bytes(value: Any) -> bytes | None:
-    if isinstance(value, dict):
-        import base64
-
-        return base64.b64decode(value["base64"])
-    return None if value is None else str(value).encode()

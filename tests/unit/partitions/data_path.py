@@ -35,8 +35,9 @@ from protocol.messages.fetch import (
 from protocol.messages.metadata_records import PartitionChangeRecord, RemoveTopicRecord, TopicRecord, encode_record
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import HEADER_BYTES, build_batch, iter_batches, iter_records
+from storage.clock.manual_clock import ManualClock
 from storage.files.env import Env
-from storage.files.sim_env import ManualClock, MemoryFiles, sim_env
+from storage.files.sim_env import MemoryFiles, sim_env
 from storage.log.log import Log, LogConfig
 
 NOW_MS = 1_700_000_000_000
@@ -196,7 +197,7 @@ class DataPath:
             fsync=False, start_sync=lambda logs: None, refuse=lambda held, failed: self.refused.extend(held)
         )
         self.turn = StandingTurn(self.env, durability, Metrics(), lambda call: None)
-        self.turn.timers = SimpleNamespace(at=self._alarm, cancel=lambda number: None)
+        self.turn.timers = self.turn.waits = SimpleNamespace(at=self._alarm, cancel=lambda number: None)
         self.metadata = ClusterMetadata(self.config, [0, OTHER_NODE], changed=self.turn.learned.drop)
         self.nodes = SimpleNamespace(endpoint=lambda node_id, ctx: (f"node{node_id}", 9092 + node_id))
         self.partitions = OpenPartitions(self)

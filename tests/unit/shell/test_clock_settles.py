@@ -33,7 +33,7 @@ class Busy:
         self.has_jobs = True
         self.timers, self.jobs = Timers(), Jobs()
         self.durability = SimpleNamespace(idle=False, syncs_done=0)
-        self.turn = SimpleNamespace(timers=self.timers, jobs=self.jobs, durability=self.durability)
+        self.turn = SimpleNamespace(timers=self.timers, waits=self.timers, jobs=self.jobs, durability=self.durability)
 
     def job(self, name: str, steps: int, follow_ups: int = 0) -> Iterator[None]:
         yield from repeat(None, steps)
@@ -54,7 +54,9 @@ class Busy:
 async def settles(busy: Busy, monkeypatch: pytest.MonkeyPatch, limit_s: float = 2.0) -> bool:
     loop = SimpleNamespace(time=lambda: busy.steps / 1000)
     monkeypatch.setattr(clock, "asyncio", SimpleNamespace(sleep=busy.step, get_running_loop=lambda: loop))
-    cluster: Any = SimpleNamespace(broker=busy, is_removed=False, clock=SimpleNamespace(steady_ms=lambda: NOW_MS))
+    cluster: Any = SimpleNamespace(
+        broker=busy, is_removed=False, clock=SimpleNamespace(steady_ms=lambda: NOW_MS, wait_ms=lambda: NOW_MS)
+    )
     return bool(await clock.settle(cluster, limit_s))
 
 

@@ -17,9 +17,9 @@ from broker.shell.sockets.doors import Doors
 from broker.shell.sockets.straight import IS_KNOWN, Straight, straight
 from broker.wire.reply_stream import CHUNK_BYTES, FULL_BYTES, STRAIGHT_BYTES, TURN_BYTES, ReplyStream
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from storage.clock.manual_clock import ManualClock
 from storage.files.disk import SystemFiles
 from storage.files.env import Env, Rng
-from storage.files.sim_env import ManualClock
 from storage.segments.file_slice import FileSlice
 
 pytestmark = pytest.mark.skipif(not IS_KNOWN, reason="bytes go past the transport on Linux alone")

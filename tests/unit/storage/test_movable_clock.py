@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from storage.clock.manual_clock import ManualClock
 from storage.clock.movable_clock import MovableClock
-from storage.files.sim_env import ManualClock
 
 
 def test_clock_runs_with_the_other_until_it_is_moved():
@@ -89,3 +89,46 @@ class Ticking:
             return getattr(self._clock, name)()
 
         return look
+
+
+def test_waits_of_fetches_go_on_while_the_clock_stands_and_never_jump():
+    real = ManualClock(1000)
+    clock = MovableClock(real)
+    real.advance(5)
+    assert clock.wait_ms() == 1005
+    clock.stand(2000)
+    assert clock.wait_ms() == 2000
+    real.advance(300)
+    clock.advance(50)
+    assert (clock.steady_ms(), clock.wait_ms()) == (2050, 2350)
+    clock.stand()  # once more: what has passed stays passed
+    real.advance(10)
+    clock.resume()
+    assert (clock.steady_ms(), clock.wait_ms()) == (2050, 2360)
+    real.advance(7)
+    clock.advance(100)
+    assert (clock.steady_ms(), clock.wait_ms()) == (2157, 2467)
+    clock.stand()
+    real.advance(3)
+    assert (clock.steady_ms(), clock.wait_ms()) == (2157, 2470)
+
+
+def test_waits_of_fetches_stand_with_the_clock_where_that_is_asked_for_until_they_are_passed():
+    real = ManualClock(1000)
+    clock = MovableClock(real, 9000, waits_pass=False)
+    real.advance(300)
+    assert (clock.steady_ms(), clock.wait_ms()) == (9000, 9000)
+    clock.pass_waits(20)
+    assert (clock.steady_ms(), clock.wait_ms()) == (9000, 9020)
+    clock.resume()
+    real.advance(1)
+    assert (clock.steady_ms(), clock.wait_ms()) == (9001, 9021)
+
+
+def test_clock_that_is_made_to_stand_counts_waits_from_then_on():
+    real = ManualClock(1000)
+    real.advance(500)
+    clock = MovableClock(real, 9000)
+    assert clock.wait_ms() == 9000
+    real.advance(4)
+    assert clock.wait_ms() == 9004

@@ -1,4 +1,4 @@
-"""Handlers of topics and records, so that a test can arrange and look without a client: create, produce, consume."""
+"""Handlers of topics and records, so that a test can arrange and look without a client: create, consume."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from protocol.messages.fetch import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter_batches, iter_records
+from protocol.record_batch import TRANSACTIONAL, control_type, iter_batches, iter_records
 from protocol.record_json import from_json, to_json
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ MARK_ABORT: Final = 0
 # A topic was deleted, or its leader has moved, between two requests of one call.
 MOVED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 ISOLATION: Final = {"uncommitted": 0, "committed": 1}
-METADATA_VERSION, CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 12, 7, 9, 12  # by topic name
+METADATA_VERSION, CREATE_VERSION, FETCH_VERSION = 12, 7, 12  # by topic name
 EARLIEST, LATEST, LIST_VERSION = -2, -1, 7
 
 
@@ -55,43 +54,30 @@ async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         row = (await client.call(request, CREATE_VERSION)).topics[0]
     finally:
         client.close()
-    _check(row.error_code, f"topic {row.name}", row.error_message)
+    check_answer(row.error_code, f"topic {row.name}", row.error_message)
     return {"name": row.name, "partitions": row.num_partitions}
 
 
-async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
-    """Append records, acks=all; the topic is made as for any producer. Errors: RefusedError."""
-    topic, client = call.words["topic"], LocalClient(cluster.broker, cluster.config)
-    by_partition: dict[int, list[tuple[Any, ...]]] = {}
-    order = []
-    for index, record in enumerate(call.body["records"]):
-        partition, row = _record(f"records[{index}]", record)
-        rows = by_partition.setdefault(partition, [])
-        order.append((partition, len(rows)))
-        rows.append(row)
-    bases = {}
+async def create_topics(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+    """Create topics, all of them or none. Errors: RefusedError: with each that is refused, and why."""
+    body, client = call.body, LocalClient(cluster.broker, cluster.config)
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
+    wanted = [
+        CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=body.get("replicas", -1), configs=configs
+        )
+        for name, partitions in body["topics"].items()
+    ]
     try:
-        leaders = await leaders_of(client, topic, create=True)
-        for partition, rows in by_partition.items():
-            if partition not in leaders:
-                raise RefusedError(404, f"{topic} has no partition {partition}, but 0 to {len(leaders) - 1}")
-            batch = build_batch(rows, timestamp_ms=cluster.broker.turn.env.clock.now_ms())
-            bases[partition] = await append(client, topic, partition, leaders[partition], batch)
+        for only_asks in (True, False):
+            request = CreateTopicsRequest(topics=wanted, timeout_ms=TIMEOUT_MS, validate_only=only_asks)
+            rows = (await client.call(request, CREATE_VERSION)).topics
+            if wrong := [row for row in rows if row.error_code]:
+                told = (f"{row.name}: {ErrorCode(row.error_code).name}: {row.error_message}" for row in wrong)
+                raise RefusedError(409, f"topic {'; topic '.join(told)}")
     finally:
         client.close()
-    return [{"partition": partition, "offset": bases[partition] + place} for partition, place in order]
-
-
-async def append(client: LocalClient, topic: str, partition: int, leader: int, batch: bytes) -> int:
-    """Append a batch, acks=all. Returns the offset of its first record. Errors: RefusedError."""
-    data = [PartitionProduceData(index=partition, records=batch)]
-    topics = [TopicProduceData(name=topic, partition_data=data)]
-    answer = await client.call(
-        ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics), PRODUCE_VERSION, leader
-    )
-    answered = answer.responses[0].partition_responses[0]
-    _check(answered.error_code, f"{topic}-{partition}", answered.error_message)
-    return int(answered.base_offset)
+    return [{"name": row.name, "partitions": row.num_partitions} for row in rows]
 
 
 async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -113,7 +99,7 @@ async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         raise RefusedError(400, '"offset" and "offsets" take 0 or more')
     broker, life, source = cluster.broker, cluster.life, body.get("source", "")
     client = LocalClient(broker, cluster.config)
-    keys = (_bytes("key", body["key"]),) if "key" in body else None
+    keys = (bytes_of("key", body["key"]),) if "key" in body else None
     reader = _Reader(client, topic, isolation, most, keys, waits=least > 0)
     found = reader.found
     try:
@@ -179,7 +165,7 @@ async def leaders_of(client: LocalClient, topic: str, *, create: bool = False) -
         row = (await client.call(request, METADATA_VERSION)).topics[0]
     if not create and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return {}
-    _check(row.error_code, f"topic {topic}")
+    check_answer(row.error_code, f"topic {topic}")
     return {each.partition_index: each.leader_id for each in row.partitions}
 
 
@@ -222,7 +208,7 @@ class _Reader:
                 if position < first:
                     position = first
                     continue
-            _check(row.error_code, f"{self._topic}-{partition}")
+            check_answer(row.error_code, f"{self._topic}-{partition}")
             data = bytes(row.records or b"")
             if not data:
                 break
@@ -254,7 +240,7 @@ async def offset_at(client: LocalClient, topic: str, partition: int, leader: int
     wanted = ListOffsetsTopic(name=topic, partitions=[asked])
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted], timeout_ms=0)
     (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
-    _check(row.error_code, f"{topic}-{partition}")
+    check_answer(row.error_code, f"{topic}-{partition}")
     return int(row.offset)
 
 
@@ -285,7 +271,7 @@ def _shown(record: Record) -> dict[str, Any]:
     }
 
 
-def _bytes(where: str, value: Any) -> bytes | None:
+def bytes_of(where: str, value: Any) -> bytes | None:
     """Errors: RefusedError."""
     try:
         return from_json(value)
@@ -293,25 +279,7 @@ def _bytes(where: str, value: Any) -> bytes | None:
         raise RefusedError(400, f'"{where}" takes a text, null or {{"base64": "..."}}') from None
 
 
-def _record(where: str, given: dict[str, Any]) -> tuple[int, tuple[Any, ...]]:
-    """Partition, and the row for build_batch. Errors: RefusedError."""
-    unknown = given.keys() - {"key", "value", "headers", "partition", "timestamp_ms"}
-    if unknown:
-        raise RefusedError(400, f'no such field: "{where}.{min(unknown)}"')
-    headers = given.get("headers", [])
-    is_list = isinstance(headers, list) and all(
-        isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in headers
-    )
-    partition, timestamp_ms = given.get("partition", 0), given.get("timestamp_ms")
-    if not is_list:
-        raise RefusedError(400, f'"{where}.headers" takes a list of [name, value]')
-    if type(partition) is not int or not (timestamp_ms is None or type(timestamp_ms) is int):
-        raise RefusedError(400, f'"{where}.partition" and "{where}.timestamp_ms" take whole numbers')
-    pairs = [(name, _bytes(f"{where}.headers", value)) for name, value in headers]
-    key, value = (_bytes(f"{where}.{name}", given.get(name)) for name in ("key", "value"))
-    return partition, (key, value, pairs, timestamp_ms)
-
-
-def _check(code: int, what: str, message: str | None = None) -> None:
+def check_answer(code: int, what: str, message: str | None = None) -> None:
+    """Errors: RefusedError: the answer has an error code."""
     if code:
         raise RefusedError(409, f"{what}: {ErrorCode(code).name}{': ' + message if message else ''}")

@@ -1,4 +1,4 @@
-"""Routes of a cluster's virtual brokers: list, stop, start, lag, release."""
+"""Routes of a cluster's virtual brokers: list, stop, start, lag, release, pause, resume."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addresses import host_port
 from broker.shell.control.routes import Call, RefusedError, Route
+from broker.shell.sockets.unread import until_read
 
 if TYPE_CHECKING:
     from broker.cluster.listeners import Node
@@ -25,9 +26,10 @@ async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Close its listeners and connections; the others lead its partitions. Errors: RefusedError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
-        if cluster.virtual_nodes.is_up(node):
-            if len(cluster.broker.nodes) == 1:
+        if cluster.virtual_nodes.is_up(node) or cluster.virtual_nodes.is_paused(node):
+            if cluster.broker.nodes.up == [node]:
                 raise RefusedError(409, f"broker {node.node_id} is the last running one")
+            cluster.broker.clients.asleep.discard(node.node_id)
             await _change_and_listen_while_up(cluster, cluster.virtual_nodes.stop, node)
         return _describe(cluster, node)
 
@@ -36,6 +38,7 @@ async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Listen again, and lead its partitions again. Errors: RefusedError, OSError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
+        _check_goes_on(cluster, node)
         if not cluster.virtual_nodes.is_up(node):
             await cluster.listen(node)
             await _change_and_listen_while_up(cluster, cluster.virtual_nodes.start, node)
@@ -46,6 +49,7 @@ async def lag_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Let it fetch nothing of what others lead. Errors: RefusedError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
+        _check_goes_on(cluster, node)
         if not cluster.virtual_nodes.is_up(node):
             raise RefusedError(409, f"broker {node.node_id} is stopped: it cannot lag")
         if len(cluster.virtual_nodes.all) == 1:
@@ -58,15 +62,55 @@ async def release_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]
     """Let it catch up. Errors: RefusedError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
+        _check_goes_on(cluster, node)
         if cluster.virtual_nodes.lags(node):
             await _change(cluster.virtual_nodes.release, node)
         return _describe(cluster, node)
 
 
+async def pause_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Let it read and answer nothing, with its connections open. Errors: RefusedError."""
+    async with cluster.change():
+        node, nodes, clients = _find(cluster, call.words["id"]), cluster.virtual_nodes, cluster.broker.clients
+        if not nodes.is_paused(node):
+            if not nodes.is_up(node):
+                raise RefusedError(409, f"broker {node.node_id} is stopped: it cannot be paused")
+            clients.put_to_sleep(node.node_id)
+            try:
+                await _change(nodes.pause, node)
+            except BaseException:
+                if not nodes.is_paused(node):
+                    clients.wake(node.node_id)
+                raise
+        return _describe(cluster, node)
+
+
+async def resume_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Let it go on. What clients have sent is answered first, as by one that leads nothing if its session has ended.
+
+    Errors: RefusedError.
+    """
+    async with cluster.change():
+        node, nodes, clients = _find(cluster, call.words["id"]), cluster.virtual_nodes, cluster.broker.clients
+        if nodes.is_paused(node):
+            clients.wake(node.node_id)
+            if not nodes.is_up(node):
+                await until_read(each for each in clients.open if each.node_id == node.node_id)
+            await _change(nodes.resume, node)
+        return _describe(cluster, node)
+
+
+def _check_goes_on(cluster: ClusterServer, node: Node) -> None:
+    if cluster.virtual_nodes.is_paused(node):
+        raise RefusedError(409, f"broker {node.node_id} is paused: resume it")
+
+
 def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
     listeners = {name: host_port(listener.host, listener.port) for name, listener in node.listeners.items()}
     nodes = cluster.virtual_nodes
-    return {"id": node.node_id, "up": nodes.is_up(node), "lags": nodes.lags(node), "listeners": listeners}
+    is_paused = nodes.is_paused(node)
+    lags = nodes.lags(node) and not is_paused
+    return {"id": node.node_id, "up": nodes.is_up(node), "lags": lags, "paused": is_paused, "listeners": listeners}
 
 
 async def _change_and_listen_while_up(cluster: ClusterServer, change: Change, node: Node) -> None:
@@ -95,7 +139,7 @@ def _find(cluster: ClusterServer, word: str) -> Node:
     return node
 
 
-BROKER: Final = {"id": int, "up": bool, "lags": bool, "listeners": {"*": str}}
+BROKER: Final = {"id": int, "up": bool, "lags": bool, "paused": bool, "listeners": {"*": str}}
 
 ROUTES: Final = (
     Route("GET", "/brokers", list_brokers, "The virtual brokers and their addresses.", answer=[BROKER]),
@@ -125,6 +169,21 @@ ROUTES: Final = (
         "/brokers/{id}/release",
         release_follower,
         "Let a broker that lags catch up; it is in sync again.",
+        answer=BROKER,
+    ),
+    Route(
+        "POST",
+        "/brokers/{id}/pause",
+        pause_broker,
+        "Let a broker read and answer nothing, with its connections open; broker.session.timeout.ms later by the"
+        " cluster's clock it is no longer up, and the others lead its partitions.",
+        answer=BROKER,
+    ),
+    Route(
+        "POST",
+        "/brokers/{id}/resume",
+        resume_broker,
+        "Let a broker that is paused go on; it answers what it was sent, and leads its partitions again.",
         answer=BROKER,
     ),
 )

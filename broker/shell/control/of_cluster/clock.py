@@ -19,7 +19,7 @@ SETTLE_LIMIT_S: Final = 25.0  # for the work that a moved clock made due: client
 PASS_LIMIT_S: Final = 10.0  # for deadlines on the way of a moved clock, which are passed one by one
 FOLLOW_UPS: Final = 4  # a timer, its job, the markers of a transaction, what they complete
 LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
-WORDS: Final = '"advance_ms", "set", "freeze" and "resume"'
+WORDS: Final = '"advance_ms", "set", "freeze", "resume" and "pass_waits_ms"'
 
 
 async def show_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -38,7 +38,11 @@ async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     if len(call.body) != 1:
         raise RefusedError(400, f"give one of {WORDS}")
     ((word, value),) = call.body.items()
-    if type(value) is bool:
+    if word == "pass_waits_ms":
+        if not 0 <= value <= LAST_MS:
+            raise RefusedError(400, f'"{word}" takes 0 to {LAST_MS}')
+        clock.pass_waits(value)
+    elif type(value) is bool:
         if value is not True:
             raise RefusedError(400, f'"{word}" takes true')
         if word == "resume":
@@ -105,7 +109,7 @@ async def settle(cluster: ClusterServer, give_up_s: float) -> bool:
     """
     broker, loop = cluster.broker, asyncio.get_running_loop()
     turn = broker.turn
-    until_ms = cluster.clock.steady_ms()
+    until_ms, waits_until_ms = cluster.clock.steady_ms(), cluster.clock.wait_ms()
     durability = turn.durability
     for _ in range(FOLLOW_UPS):
         jobs, syncs = turn.jobs.waiting, durability.syncs_done
@@ -114,8 +118,8 @@ async def settle(cluster: ClusterServer, give_up_s: float) -> bool:
                 return False
             await asyncio.sleep(0.001)
             check_life(cluster, broker)
-            due_ms = turn.timers.next_ms
-            if due_ms is not None and due_ms <= until_ms:
+            due_ms, wait_ms = turn.timers.next_ms, turn.waits.next_ms
+            if (due_ms is not None and due_ms <= until_ms) or (wait_ms is not None and wait_ms <= waits_until_ms):
                 continue
             if not turn.jobs and durability.idle:
                 return True
@@ -134,12 +138,14 @@ ROUTES: Final = (
         "POST",
         "/clock",
         move_clock,
-        f"Move the clock, by one of {WORDS}; answered when what became due is done.",
+        f"Move the clock, by one of {WORDS}; answered when what became due is done."
+        ' "pass_waits_ms" moves no clock: Fetches that wait have waited so much longer.',
         body={
             "advance_ms": Optional_(int),
             "set": Optional_(int),
             "freeze": Optional_(bool),
             "resume": Optional_(bool),
+            "pass_waits_ms": Optional_(int),
         },
         answer={**CLOCK, "settled": bool},
         example={"advance_ms": 45_000},

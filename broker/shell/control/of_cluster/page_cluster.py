@@ -10,7 +10,7 @@ from broker.shell.control.of_cluster.snapshots import SNAPSHOT
 from broker.shell.control.routes import Route
 from broker.shell.page.windows import QUERY
 
-NODE: Final = {"id": int, "up": bool, "lags": bool, "listeners": str, "leads": int, "in_sync": int}
+NODE: Final = {"id": int, "up": bool, "lags": bool, "paused": bool, "listeners": str, "leads": int, "in_sync": int}
 TRANSACTION: Final = {
     "transactional_id": str,
     "state": str,

@@ -34,10 +34,20 @@ ROUTES: Final = (
     ),
     Route(
         "POST",
+        "/create-topics",
+        "records:create_topics",
+        "Create topics, name -> partitions (-1: as many as the setting says), all of them or none.",
+        body={"topics": {"*": int}, "replicas": Optional_(int), "config": Optional_({"*": str})},
+        answer=[{"name": str, "partitions": int}],
+        example={"topics": {"carts": 6, "returns": 1}},
+    ),
+    Route(
+        "POST",
         "/topics/{topic}/records",
-        "records:produce",
-        'Append records: "value" and "key" are texts, null or {"base64": ...}; "headers" [name, value] pairs;'
-        ' "partition" (0) and "timestamp_ms" numbers.',
+        "producing:produce",
+        'Append records: "value" and "key" are texts, null or {"base64": ...}; a value that is another object, or a'
+        ' list, is JSON; "headers" [name, value] pairs; "partition" and "timestamp_ms" numbers. Without "partition" a'
+        " record goes where Java's producer sends its key; those without a key go round, from partition 0.",
         body={"records": [dict]},
         answer=[{"partition": int, "offset": int}],
         example={"records": [{"key": "k", "value": "one coffee"}]},

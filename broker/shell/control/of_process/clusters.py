@@ -105,6 +105,8 @@ NEW: Final = {
     "users": Optional_({"*": str}),
 }
 
+SIDE: Final = {"cluster": Optional_(str), "snapshot": Optional_(str)}
+
 ROUTES: Final = (
     Route("GET", "/_admin/clusters", list_clusters, "The clusters of this process.", answer=[CLUSTER]),
     Route(
@@ -135,6 +137,25 @@ ROUTES: Final = (
         remove_cluster,
         f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays.',
         answer={"removed": str},
+    ),
+    Route(
+        "POST",
+        "/_admin/diff",
+        "difference:diff",
+        f'What is different between two sides: a "cluster" ("{DEFAULT_CLUSTER}") as it is now, or a "snapshot" of it.'
+        ' Rows have a value where a side has one. "records" are those after the last that both have in the same place.',
+        body={"first": SIDE, "second": SIDE},
+        answer={
+            "different": bool,
+            "topics": [{"topic": str, "first": Optional_(int), "second": Optional_(int)}],
+            "settings": [{"topic": str, "name": str, "first": Optional_(str), "second": Optional_(str)}],
+            "records": [{"topic": str, "partition": int, "first": [dict], "second": [dict]}],
+            "offsets": [
+                {"group": str, "topic": str, "partition": int, "first": Optional_(int), "second": Optional_(int)}
+            ],
+            "members": [{"group": str, "first": Optional_([str]), "second": Optional_([str])}],
+        },
+        example={"first": {}, "second": {}},
     ),
     Route(
         "POST",

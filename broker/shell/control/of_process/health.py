@@ -26,11 +26,12 @@ async def ready(process: Process, call: Call) -> dict[str, Any]:
 
 
 def _waiting(cluster: ClusterServer) -> list[str]:
-    broker = cluster.broker
+    shards, has_log = cluster.broker.groups.shards, cluster.broker.directory.exists
     return [
-        shard.name
-        for index, shard in enumerate(broker.groups.shards)
-        if shard.state is LOADING or (shard.state is UNLOADED and broker.directory.exists(OFFSETS_TOPIC, index))
+        f"{OFFSETS_TOPIC}-{index}"
+        for index, made in enumerate(shards.made)
+        if (made is not None and made.state is LOADING)
+        or ((made is None or made.state is UNLOADED) and has_log(OFFSETS_TOPIC, index))
     ]
 
 

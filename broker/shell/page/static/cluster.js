@@ -40,15 +40,16 @@ export function show(place) {
     fill(clock, el("span", { "data-is": "clock" }, time(answer.clock.now_ms)), " UTC, ", answer.clock.stands ? el("strong", {}, "stands") : "runs");
     once("nodes", answer.nodes, () => fill(nodes, scroll("Brokers", table([
       { title: "Broker", number: true, show: (row) => row.id },
-      { title: "State", show: (row) => el("span", { class: row.up ? "good" : "bad" }, row.up ? (row.lags ? "lags" : "up") : "stopped") },
+      { title: "State", show: (row) => el("span", { class: row.up && !row.paused ? "good" : "bad" }, row.paused ? "paused" : row.up ? (row.lags ? "lags" : "up") : "stopped") },
       { title: "Leads", number: true, show: (row) => count(row.leads) },
       { title: "In sync", number: true, show: (row) => count(row.in_sync) },
       { title: "Listeners", wide: true, show: (row) => name(row.listeners) },
-      { title: "Do", show: (row) => [row.up
+      { title: "Do", show: (row) => row.paused ? button(`Resume broker ${row.id}`, "POST", at(`/brokers/${row.id}/resume`), undefined, `broker.resume_broker(${row.id})`) : [row.up
         ? button(`Stop broker ${row.id}`, "POST", at(`/brokers/${row.id}/stop`), undefined, `broker.stop_broker(${row.id})`)
         : button(`Start broker ${row.id}`, "POST", at(`/brokers/${row.id}/start`), undefined, `broker.start_broker(${row.id})`), " ",
       row.up ? button(row.lags ? `Let broker ${row.id} catch up` : `Let broker ${row.id} lag`, "POST", at(`/brokers/${row.id}/${row.lags ? "release" : "lag"}`), undefined,
-        `broker.${row.lags ? "release_follower" : "lag_follower"}(${row.id})`) : null] },
+        `broker.${row.lags ? "release_follower" : "lag_follower"}(${row.id})`) : null, " ",
+      row.up ? button(`Pause broker ${row.id}`, "POST", at(`/brokers/${row.id}/pause`), undefined, `broker.pause_broker(${row.id})`) : null] },
     ], answer.nodes, { "data-of": "nodes" }))));
     once("snapshots", answer.snapshots, () => fill(snapshots, answer.snapshots.length ? scroll("Snapshots", table([
       { title: "Snapshot", show: (row) => name(row.name) },

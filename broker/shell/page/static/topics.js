@@ -120,15 +120,19 @@ const headerList = (row) => row.headers.map(([key, value]) => el("div", {}, text
 
 function producer(path, topic, then) {
   const key = el("input", {}), value = el("textarea", { "aria-label": "Value" }), headers = el("input", { placeholder: "name=value, ..." });
-  const partition = el("input", { inputmode: "numeric", size: 5, value: "0" });
+  const partition = el("input", { inputmode: "numeric", size: 9, placeholder: "by the key" });
+  const said = el("span", { class: "soft", role: "status" });
   async function send() {
-    const record = { value: value.value, partition: Number(partition.value) };
+    const record = { value: value.value };
+    if (partition.value) record.partition = Number(partition.value);
     if (key.value) record.key = key.value;
     if (headers.value) record.headers = headers.value.split(",").map((each) => { const [left, ...right] = each.split("="); return [left.trim(), right.join("=")]; });
-    const words = [literal(topic), literal(value.value), ...["key", "headers", "partition"].filter((each) => record[each])
+    const words = [literal(topic), literal(value.value), ...["key", "headers", "partition"].filter((each) => record[each] !== undefined)
       .map((each) => `${each}=${literal(record[each])}`)];
-    if (await act("POST", `${path}/records`, { records: [record] }, `broker.produce(${words.join(", ")})`)) then();
+    const places = await act("POST", `${path}/records`, { records: [record] }, `broker.produce(${words.join(", ")})`);
+    said.textContent = places ? `partition ${places[0].partition}, offset ${places[0].offset}` : "";
+    if (places) then();
   }
   return el("div", {}, el("div", { class: "bar" }, el("label", {}, "Key", key), el("label", {}, "Headers", headers),
-    el("label", {}, "Partition", partition)), value, el("button", { onclick: send }, "Produce"));
+    el("label", {}, "Partition", partition)), value, el("div", { class: "bar" }, el("button", { onclick: send }, "Produce"), said));
 }

@@ -4,19 +4,23 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.URI;
+import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -25,6 +29,7 @@ import java.util.stream.Stream;
  */
 public final class MomusBroker implements AutoCloseable {
     private static final Pattern SETTLED = Pattern.compile("\"settled\": *true");
+    private static final Pattern PLACE = Pattern.compile("\"partition\": *(\\d+), *\"offset\": *(\\d+)");
     private static final HttpClient HTTP = HttpClient.newHttpClient();
 
     private final String control;
@@ -129,6 +134,32 @@ public final class MomusBroker implements AutoCloseable {
         return found.group(1);
     }
 
+    /**
+     * A record to produce. A key is a text, bytes or null; a value may also be a map or a list, which becomes JSON.
+     *
+     * @param partition null: where Java's producer sends the key; without a key, each partition in turn, from 0 on.
+     */
+    public record Message(Object key, Object value, Integer partition) {
+        /** A record without a key. */
+        public static Message of(Object value) {
+            return new Message(null, value, null);
+        }
+
+        /** A record with a key. */
+        public static Message of(Object key, Object value) {
+            return new Message(key, value, null);
+        }
+
+        private String json() {
+            String partitioned = partition == null ? "" : ", \"partition\": " + partition;
+            String text = value instanceof Map || value instanceof List ? Json.of(Json.of(value)) : Json.ofBytes(value);
+            return "{\"key\": " + Json.ofBytes(key) + ", \"value\": " + text + partitioned + "}";
+        }
+    }
+
+    /** Where a record is. */
+    public record Place(int partition, long offset) {}
+
     /** One cluster of the process. */
     public final class Cluster implements AutoCloseable {
         private final String path;
@@ -147,6 +178,21 @@ public final class MomusBroker implements AutoCloseable {
         /** Makes a topic. */
         public void createTopic(String name, int partitions) throws IOException {
             ask("POST", path + "/topics", "{\"name\": \"" + name + "\", \"partitions\": " + partitions + "}");
+        }
+
+        /** Appends records to a topic, which is made if it is not there. Returns where each of them is. */
+        public List<Place> produce(String topic, Message... records) throws IOException {
+            String rows = Stream.of(records).map(Message::json).collect(Collectors.joining(", "));
+            String name = URLEncoder.encode(topic, StandardCharsets.UTF_8).replace("+", "%20");
+            String answer = ask("POST", path + "/topics/" + name + "/records", "{\"records\": [" + rows + "]}");
+            return PLACE.matcher(answer).results()
+                .map(each -> new Place(Integer.parseInt(each.group(1)), Long.parseLong(each.group(2))))
+                .toList();
+        }
+
+        /** Appends records without keys. */
+        public List<Place> produce(String topic, String... values) throws IOException {
+            return produce(topic, Stream.of(values).map(Message::of).toArray(Message[]::new));
         }
 
         /**

@@ -8,6 +8,8 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -17,6 +19,8 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.junit.jupiter.api.BeforeAll;
@@ -58,6 +62,30 @@ class MomusExtensionTest {
             assertEquals(Set.of("made"), admin.listTopics().names().get());
             cluster.reset();
         }
+    }
+
+    @Test
+    void producedRecordsGoByTheirKeyElseRoundAndTheirPlacesAreTold(MomusBroker.Cluster cluster) throws Exception {
+        cluster.createTopic("orders", 3);
+        Map<String, Object> json = new LinkedHashMap<>();
+        json.put("a \"b\"\n", List.of(1, true, 0.5));
+        json.put("none", null);
+        List<MomusBroker.Place> places = cluster.produce("orders", MomusBroker.Message.of("x"),
+            MomusBroker.Message.of(new byte[] {(byte) 0xff}), MomusBroker.Message.of(json),
+            MomusBroker.Message.of("table 4", "y"), new MomusBroker.Message(null, "z", 2), MomusBroker.Message.of("w"));
+        assertEquals(List.of(new MomusBroker.Place(0, 0), new MomusBroker.Place(1, 0), new MomusBroker.Place(2, 0),
+            new MomusBroker.Place(2, 1), new MomusBroker.Place(2, 2), new MomusBroker.Place(0, 1)), places);
+        assertEquals(List.of(new MomusBroker.Place(1, 1)), cluster.produce("orders", "goes on"));
+        Map<String, Object> config = Map.of("bootstrap.servers", cluster.bootstrapServers(), "auto.offset.reset", "earliest");
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.assign(List.of(new TopicPartition("orders", 2)));
+            List<String> values = new ArrayList<>();
+            while (values.size() < 3)
+                for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofSeconds(1)))
+                    values.add(new String(each.value()));
+            assertEquals(List.of("{\"a \\\"b\\\"\\u000a\":[1,true,0.5],\"none\":null}", "y", "z"), values);
+        }
+        assertThrows(IllegalArgumentException.class, () -> cluster.produce("orders", MomusBroker.Message.of(5)));
     }
 
     @Test

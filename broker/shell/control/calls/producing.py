@@ -1,0 +1,106 @@
+"""The handler of produced records: it chooses their partitions, appends them, and says where they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.load.values import data_of
+from broker.shell.control.calls.records import TIMEOUT_MS, bytes_of, check_answer, leaders_of
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.partitioner import choose_partition
+from protocol.record_batch import build_batch
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+PRODUCE_VERSION: Final = 9  # by topic name
+FIELDS: Final = ("key", "value", "headers", "partition", "timestamp_ms")
+
+Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]  # as build_batch takes it
+
+
+async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
+    """Append records, acks=all; the topic is made as for any producer. Errors: RefusedError."""
+    topic, client = call.words["topic"], LocalClient(cluster.broker, cluster.config)
+    given = [_record(f"records[{index}]", record) for index, record in enumerate(call.body["records"])]
+    by_partition: dict[int, list[Row]] = {}
+    order, bases = [], {}
+    try:
+        leaders = await leaders_of(client, topic, create=True)
+        for partition, (_, row) in zip(_places(cluster, topic, given, leaders), given, strict=True):
+            rows = by_partition.setdefault(partition, [])
+            order.append((partition, len(rows)))
+            rows.append(row)
+        for partition, rows in by_partition.items():
+            batch = build_batch(rows, timestamp_ms=cluster.broker.turn.env.clock.now_ms())
+            bases[partition] = await append(client, topic, partition, leaders[partition], batch)
+    finally:
+        client.close()
+    return [{"partition": partition, "offset": bases[partition] + place} for partition, place in order]
+
+
+def _places(
+    cluster: ClusterServer, topic: str, given: list[tuple[int | None, Row]], leaders: dict[int, int]
+) -> list[int]:
+    """The partition of each record. Those without a key go on where the call before has ended.
+
+    Errors: RefusedError: a partition that is named is not there; the turn stays where it was.
+    """
+    found = cluster.broker.metadata.topics.get(topic)
+    topic_id = b"" if found is None else found.topic_id
+    known, turn = cluster.turns.get(topic, (b"", 0))
+    if known != topic_id:
+        turn = 0
+    places = []
+    for partition, row in given:
+        if partition is None:
+            partition = choose_partition(row[0], len(leaders), turn)
+            turn += row[0] is None
+        if partition not in leaders:
+            raise RefusedError(404, f"{topic} has no partition {partition}, but 0 to {len(leaders) - 1}")
+        places.append(partition)
+    cluster.turns[topic] = topic_id, turn
+    return places
+
+
+async def append(client: LocalClient, topic: str, partition: int, leader: int, batch: bytes) -> int:
+    """Append a batch, acks=all. Returns the offset of its first record. Errors: RefusedError."""
+    data = [PartitionProduceData(index=partition, records=batch)]
+    topics = [TopicProduceData(name=topic, partition_data=data)]
+    answer = await client.call(
+        ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics), PRODUCE_VERSION, leader
+    )
+    answered = answer.responses[0].partition_responses[0]
+    check_answer(answered.error_code, f"{topic}-{partition}", answered.error_message)
+    return int(answered.base_offset)
+
+
+def _record(where: str, given: dict[str, Any]) -> tuple[int | None, Row]:
+    """The partition that is asked for, and the record. Errors: RefusedError."""
+    unknown = given.keys() - FIELDS
+    if unknown:
+        raise RefusedError(400, f'no such field: "{where}.{min(unknown)}"')
+    headers = given.get("headers", [])
+    is_list = isinstance(headers, list) and all(
+        isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in headers
+    )
+    partition, timestamp_ms = given.get("partition"), given.get("timestamp_ms")
+    if not is_list:
+        raise RefusedError(400, f'"{where}.headers" takes a list of [name, value]')
+    if not all(each is None or type(each) is int for each in (partition, timestamp_ms)):
+        raise RefusedError(400, f'"{where}.partition" and "{where}.timestamp_ms" take whole numbers')
+    pairs = [(name, bytes_of(f"{where}.headers", value)) for name, value in headers]
+    key, value = bytes_of(f"{where}.key", given.get("key")), _value(f"{where}.value", given.get("value"))
+    return partition, (key, value, pairs, timestamp_ms)
+
+
+def _value(where: str, value: Any) -> bytes | None:
+    """A list, or an object that is not {"base64": ...}, is JSON. Errors: RefusedError."""
+    if not isinstance(value, (dict, list)):
+        return bytes_of(where, value)
+    try:
+        return data_of(value)
+    except ValueError as error:
+        raise RefusedError(400, f'"{where}": {error}') from None
