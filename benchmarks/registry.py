@@ -34,6 +34,7 @@ from benchmarks.load_requests import COMMIT_V, MARK, PRODUCE_V, Requests
 from benchmarks.lone import INT64, Line, open_topic, patiently
 from benchmarks.peers import cpu_s
 from benchmarks.wire import frame, parse, quantile
+from broker.registry.records import dump
 from momus import Broker
 from protocol.messages.cluster import FindCoordinatorRequest
 from protocol.record_batch import build_batch
@@ -60,7 +61,7 @@ def fill(broker: Broker, count: int) -> None:
             subject = f"orders-{number}-value"
             key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
             value = {"subject": subject, "version": 1, "id": number, "schema": schema(number), "deleted": False}
-            rows.append((json.dumps(key).encode(), json.dumps(value).encode(), (), None))
+            rows.append((dump(key), dump(value), (), None))
         batch = build_batch(rows, timestamp_ms=int(time.time() * 1000))
         answer = line.ask(requests.produce(0, batch), PRODUCE_V)
         assert not answer.responses[0].partition_responses[0].error_code, answer

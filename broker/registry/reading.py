@@ -150,7 +150,7 @@ def get_versions_of_id(state: RegistryState, ask: Ask) -> Decision:
 def _of_guid(state: RegistryState, ask: Ask) -> Version:
     guid = ask.words["guid"].lower().replace("-", "")
     try:
-        number = state.by_content.get(bytes.fromhex(guid))
+        number = state.id_of(bytes.fromhex(guid))
     except ValueError:
         number = None
     if number is None:

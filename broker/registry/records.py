@@ -6,12 +6,15 @@
 A value may have "schemaType" (AVRO where it lacks), "references", "metadata", "ruleSet". CONFIG and MODE are keyed by
 subject, or by none for the global one; an absent value takes the key away. DELETE_SUBJECT deletes all versions up to
 one softly, CLEAR_SUBJECT drops those that are deleted. NOOP and kinds that are not known mean nothing.
+A SCHEMA in that very form, without what is optional but a type, is taken apart no further than its head: ten thousand
+of them are read at a start, of which a client may want one.
 Source: what Confluent Platform 5 to 8 leave in the topic.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final, NamedTuple
 
 SCHEMAS_TOPIC: Final = "_schemas"
@@ -23,6 +26,12 @@ TYPES: Final = (JSON, PROTOBUF, AVRO)  # in the order in which they are answered
 MAX_INT: Final = (1 << 31) - 1
 
 Json = dict[str, Any]
+_TEXT: Final = rb'"subject":"([^"\\\x00-\x1f]+)","version":([1-9]\d{0,8}),'
+_KEY: Final = re.compile(rb'\{"keytype":"SCHEMA",' + _TEXT + rb'"magic":1\}').fullmatch
+_HEAD: Final = re.compile(rb"\{" + _TEXT + rb'"id":(\d{1,9}),(?:"schemaType":"([A-Z]+)",)?"schema":"').match
+_LETTERS: Final = bytes(each for each in range(32, 127) if each not in b'"\\')  # that stand for themselves
+_new: Final = tuple.__new__
+_TAIL: Final = b'","deleted":false}'
 _read: Final = json.JSONDecoder().decode  # of bytes, json.loads would guess the encoding first
 
 
@@ -38,13 +47,27 @@ class Reference(NamedTuple):
         return self._asdict()
 
 
+class Unread(NamedTuple):
+    """The value of a SCHEMA that is not deleted, with its text as it is in the record: the inside of a JSON text."""
+
+    number: int
+    schema_type: str
+    raw: bytes
+
+    @property
+    def schema(self) -> str:
+        """The text."""
+        found: str = _read(f'"{self.raw.decode()}"')
+        return found
+
+
 class Record(NamedTuple):
     """One record, decoded; `value` None: a tombstone."""
 
     kind: str
     subject: str | None
     version: int
-    value: Json | None
+    value: Json | Unread | None
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -55,6 +78,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     if record.kind == SCHEMA:
         key["version"] = record.version
     key["magic"] = 1 if record.kind == SCHEMA else 0
+    assert not isinstance(record.value, Unread)  # it is none of ours
     return dump(key), None if record.value is None else dump(record.value)
 
 
@@ -62,6 +86,9 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
     """A record; None: one that means nothing. Errors: ValueError: it is none of Confluent's."""
     if key is None:
         raise ValueError("it has no key")
+    plain = None if value is None else _plain(key, value)
+    if plain is not None:
+        return plain
     try:
         named = _read(key.decode())
         given = None if value is None else _read(value.decode())
@@ -80,6 +107,25 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
         if given is not None:
             _check_schema(given)
     return Record(kind, subject, version, given)
+
+
+def _plain(key: bytes, value: bytes) -> Record | None:
+    """A SCHEMA of the usual form; None: the record has to be looked at more closely."""
+    named, head = _KEY(key), _HEAD(value)
+    if named is None or head is None or not value.endswith(_TAIL):
+        return None
+    raw = value[head.end() : -len(_TAIL)]
+    if not _is_plain(raw):
+        return None
+    subject, version, (number, schema_type) = named[1].decode(), int(named[2]), head.group(3, 4)
+    unread = _new(Unread, (int(number), AVRO if schema_type is None else schema_type.decode(), raw))
+    return _new(Record, (SCHEMA, subject, version, unread))
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Whether the inside of a JSON text has but ASCII, quotes and ends of lines: that takes 3 us, to read it 6."""
+    rest = raw.replace(b'\\"', b" ")
+    return not (rest.translate(None, _LETTERS) and rest.replace(b"\\n", b" ").translate(None, _LETTERS))
 
 
 def _check_schema(value: Json) -> None:

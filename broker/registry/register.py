@@ -162,14 +162,14 @@ def _written(state: RegistryState, subject: str, given: Given, content: Content,
     if given.version > 0 and given.version != following and not is_import:
         raise errors.invalid_schema("Version is not one more than previous version")
     digest = content.digest()
-    known = state.by_content.get(digest)
+    known = state.id_of(digest)
     number = given.number
     if number < 0:
         number = state.highest_id + 1 if known is None else known
     elif any(row.digest != digest for row in state.of_id(number)):
         raise errors.not_permitted(f"Overwrite new schema with id {number} in context . is not permitted.")
     version = given.version if given.version > 0 else following
-    row = Version(subject, version, number, content, digest, is_deleted=False)
+    row = Version(subject, version, number, content)
     gone = [
         Record(SCHEMA, subject, each.version, None)
         for each in state.versions(subject, deleted=True)

@@ -7,9 +7,10 @@ Source: Confluent's KafkaStoreMessageHandler (which record does what), InMemoryC
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.registry.records import CLEAR_SUBJECT, CONFIG, DELETE_SUBJECT, MODE, SCHEMA
+from broker.registry.records import CLEAR_SUBJECT, CONFIG, DELETE_SUBJECT, MODE, SCHEMA, Unread
 from broker.registry.versions import Version, version_of
 
 if TYPE_CHECKING:
@@ -35,13 +36,20 @@ class RegistryState:
     refused   how many records were passed over, and why the last of them was.
     """
 
-    __slots__ = ("by_content", "by_id", "configs", "highest_id", "modes", "referrers", "refused", "subjects")
-    VOLATILE: Final[dict[str, str]] = {}
+    __slots__ = (
+        *("_ids", "_unnamed", "by_id", "configs", "highest_id", "modes"),
+        *("referrers", "refused", "subjects"),
+    )
+    VOLATILE: Final[dict[str, str]] = {
+        "_ids": "made of the versions, of each when a content is looked for, or before that in idle time",
+        "_unnamed": "the versions that are not among `_ids` yet",
+    }
 
     def __init__(self) -> None:
         self.subjects: dict[str, dict[int, Version]] = {}
         self.by_id: dict[int, dict[Key, None]] = {}
-        self.by_content: dict[bytes, int] = {}
+        self._ids: dict[bytes, dict[int, None]] = {}  # by digest
+        self._unnamed: dict[Key, Version] = {}
         self.referrers: dict[Key, dict[Key, None]] = {}
         self.configs: dict[str | None, Json] = {}
         self.modes: dict[str | None, str] = {}
@@ -71,6 +79,19 @@ class RegistryState:
         """The versions that have an id, by subject and version."""
         rows = (self.subjects[subject][version] for subject, version in sorted(self.by_id.get(number, ())))
         return [row for row in rows if deleted or not row.is_deleted]
+
+    def id_of(self, digest: bytes) -> int | None:
+        """The id of a content; where another program has given it several, the highest."""
+        while self.name(len(self._unnamed)):
+            pass
+        return max(self._ids.get(digest, ()), default=None)
+
+    def name(self, most: int) -> int:
+        """Find out the digests of some versions, so that nobody waits for it later. Returns how many are left."""
+        for key in list(islice(self._unnamed, most)):
+            row = self._unnamed.pop(key)
+            self._ids.setdefault(row.digest, {})[row.id] = None
+        return len(self._unnamed)
 
     def with_content(self, subject: str, digest: bytes, *, deleted: bool = False) -> Version | None:
         """The newest version of a subject that has this content."""
@@ -103,7 +124,8 @@ class RegistryState:
         rows = [each.to_value() for each in self.all_versions()]
         ids = {number: sorted(keys) for number, keys in self.by_id.items()}
         named = {key: sorted(keys) for key, keys in self.referrers.items()}
-        rest = [self.by_content, self.configs, self.modes, self.highest_id]
+        digests = {row.digest: self.id_of(row.digest) for row in self.all_versions()}
+        rest = [digests, self._ids, self.configs, self.modes, self.highest_id]
         return {"versions": rows, "ids": ids, "referrers": named, "rest": rest}
 
     # -- replay
@@ -115,6 +137,7 @@ class RegistryState:
         elif record.kind == CONFIG:
             self._replay_setting(self.configs, record, self._replayed_config(record))
         elif record.kind == MODE:
+            assert not isinstance(record.value, Unread)  # that is a SCHEMA's
             mode = None if record.value is None else record.value.get("mode")
             self._replay_setting(self.modes, record, mode if mode in MODES else None)
         elif record.kind == DELETE_SUBJECT and record.value is not None:
@@ -127,6 +150,7 @@ class RegistryState:
         self.refused = (self.refused[0] + 1, why)
 
     def _replayed_config(self, record: Record) -> Json | None:
+        assert not isinstance(record.value, Unread)  # that is a SCHEMA's
         if record.value is None:
             return None
         return {key: value for key, value in record.value.items() if key != "subject" and value is not None}
@@ -147,16 +171,17 @@ class RegistryState:
         if others:
             subject, version = next(iter(others))
             other = self.subjects[subject][version]
-            if other.content.schema != row.content.schema:
+            if not other.has_text_of(row):
                 self.replay_refused(
                     f"id {row.id} belongs to version {version} of {subject}, and to another schema here"
                 )
                 return
-        self._replay_gone((record.subject, record.version))
+        if record.version in self.subjects.get(record.subject, ()):
+            self._replay_gone((record.subject, record.version))
         self.subjects.setdefault(record.subject, {})[record.version] = row
         self.by_id.setdefault(row.id, {})[record.subject, record.version] = None
-        self.by_content[row.digest] = row.id
-        for each in row.content.references:
+        self._unnamed[record.subject, record.version] = row
+        for each in row.references:
             self.referrers.setdefault((each.subject, each.version), {})[record.subject, record.version] = None
         self.highest_id = max(self.highest_id, row.id)
 
@@ -172,16 +197,26 @@ class RegistryState:
         del keys[key]
         if not keys:
             del self.by_id[row.id]
-            if self.by_content.get(row.digest) == row.id:
-                del self.by_content[row.digest]
-        for each in row.content.references:
+        self._unnamed.pop(key, None)
+        if self._ids:
+            self._replay_unnamed(row)
+        for each in row.references:
             named = self.referrers.get((each.subject, each.version), {})
             named.pop(key, None)
             if not named:
                 self.referrers.pop((each.subject, each.version), None)
 
+    def _replay_unnamed(self, row: Version) -> None:
+        """Take an id from its content, unless another version has both."""
+        others = (self.subjects[subject][version] for subject, version in self.by_id.get(row.id, ()))
+        ids = self._ids.get(row.digest, {})
+        if row.id in ids and all(each.digest != row.digest for each in others):
+            del ids[row.id]
+            if not ids:
+                del self._ids[row.digest]
+
     def _replay_delete_subject(self, record: Record) -> None:
-        assert record.value is not None
+        assert isinstance(record.value, dict)
         subject = str(record.value.get("subject") or record.subject)
         last = record.value.get("version")
         rows = self.subjects.get(subject, {})

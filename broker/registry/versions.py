@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
-from broker.registry.records import AVRO, dump, references_of
+from broker.registry.records import AVRO, Unread, dump, references_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,19 +71,48 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 class Version:
-    """A version of a subject. Made of a record and never changed: a deletion makes another."""
+    """A version of a subject. Made of a record and never changed: a deletion makes another.
 
-    __slots__ = ("content", "digest", "id", "is_deleted", "subject", "version")
+    Its content and what names it are made when they are asked for.
+    """
+
+    __slots__ = ("_content", "_digest", "id", "is_deleted", "subject", "version")
 
     def __init__(
-        self, subject: str, version: int, number: int, content: Content, digest: bytes, *, is_deleted: bool
+        self, subject: str, version: int, number: int, content: Content | Unread, *, is_deleted: bool = False
     ) -> None:
         self.subject = subject
         self.version = version
         self.id = number
-        self.content = content
-        self.digest = digest
         self.is_deleted = is_deleted
+        self._content = content
+        self._digest = b""
+
+    @property
+    def content(self) -> Content:
+        """What has the id."""
+        found = self._content
+        if isinstance(found, Unread):
+            found = self._content = Content(found.schema_type, found.schema)
+        return found
+
+    @property
+    def digest(self) -> bytes:
+        """The content's."""
+        self._digest = self._digest or self.content.digest()
+        return self._digest
+
+    def has_text_of(self, other: Version) -> bool:
+        """Whether both have the same schema, letter by letter."""
+        mine, his = self._content, other._content
+        if isinstance(mine, Unread) and isinstance(his, Unread) and mine.raw == his.raw:
+            return True
+        return self.content.schema == other.content.schema
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The content's."""
+        return () if isinstance(self._content, Unread) else self._content.references
 
     @property
     def guid(self) -> str:
@@ -93,7 +122,7 @@ class Version:
 
     def deleted(self) -> Version:
         """The same, softly deleted."""
-        return Version(self.subject, self.version, self.id, self.content, self.digest, is_deleted=True)
+        return Version(self.subject, self.version, self.id, self._content, is_deleted=True)
 
     def to_json(self) -> Json:
         """As it is answered."""
@@ -106,8 +135,10 @@ class Version:
         return {**shown, **self.content.to_json(), "deleted": self.is_deleted}
 
 
-def version_of(subject: str, version: int, value: Json) -> Version:
+def version_of(subject: str, version: int, value: Json | Unread) -> Version:
     """What a record says. Errors: ValueError."""
+    if isinstance(value, Unread):
+        return Version(subject, version, value.number, value)
     content = Content(
         value.get("schemaType") or AVRO,
         value["schema"],
@@ -115,5 +146,4 @@ def version_of(subject: str, version: int, value: Json) -> Version:
         value.get("metadata"),
         value.get("ruleSet"),
     )
-    digest = content.digest()
-    return Version(subject, version, value["id"], content, digest, is_deleted=bool(value.get("deleted")))
+    return Version(subject, version, value["id"], content, is_deleted=bool(value.get("deleted")))

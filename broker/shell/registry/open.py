@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def _warm(registry: Registry, examiner: Examiner) -> None:
     """Do before the first request what it would wait for: read the topic, begin the process that examines schemas."""
     with contextlib.suppress(StoreError, OSError):  # the request that needs it says why it has failed
-        await registry.state()
+        await registry.warm()
         await examiner.begin()
 
 

@@ -62,6 +62,11 @@ class Registry:
         """What the topic says now. Errors: StoreError."""
         return await self._store.read()
 
+    async def warm(self) -> None:
+        """Do what the first requests would wait for. Errors: StoreError."""
+        await self._store.read()
+        await self._store.name()
+
     def close(self) -> None:
         """Let the broker go."""
         self._store.close()

@@ -84,6 +84,11 @@ class Store:
                     partition = self._partition()
         return self.state
 
+    async def name(self) -> None:
+        """Find out the digests of all that was read, a slice after the other."""
+        while self.state.name(SLICE):
+            await asyncio.sleep(0)
+
     async def append(self, records: Sequence[Record]) -> None:
         """Append records together, and read on until they count. Errors: StoreError."""
         if self._partition() is None:

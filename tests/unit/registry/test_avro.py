@@ -104,7 +104,7 @@ def test_full_level_shows_the_old_schema_only_where_the_new_one_cannot_read():
         ('["null","int"]', '["null","string"]', [("MISSING_UNION_BRANCH", "/1")]),
         ('["null","int"]', '"int"', []),
         ('["null","int"]', '"string"', [("MISSING_UNION_BRANCH", "/")]),
-        ('"int"', '["int","string"]', [("TYPE_MISMATCH", "/")]),
+        ('"int"', '["int","string"]', [("TYPE_MISMATCH", "/1")]),
     ],
 )  # fmt: skip - a row a case
 def test_reader_reads_writer_by_avros_rules(new, old, found):

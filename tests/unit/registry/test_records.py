@@ -7,7 +7,9 @@ import json
 import pytest
 from registry_kit import record_of
 
-from broker.registry.records import decode
+from broker.registry.records import Record, Unread, decode, encode
+from broker.registry.state import RegistryState
+from broker.registry.versions import Content, Version
 
 
 def dumped(value):
@@ -98,3 +100,81 @@ def test_delete_subject_reaches_up_to_its_version(registry):
     registry.register("s", record_of(a="int", b=("int", 1)))
     registry.append(b'{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}', b'{"subject":"s","version":1}')
     assert registry.ask("GET", "/subjects/s/versions") == [2]
+
+
+KEY = b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
+INSIDES = [
+    rb"",
+    rb"x",
+    rb"\"string\"",
+    rb"a\nb",
+    rb"\"",
+    rb"\n",
+    rb"\\",
+    rb"\\\"",
+    rb"\\n",
+    rb"\\\\n\"",
+    rb"\u0041",
+    rb"\t",
+    rb"\q",
+    rb"\\" + b'"n',
+    b'"',
+    b'","deleted":true,"x":"',
+    rb"\\" + b'","deleted":true,"x":"',
+    b'\\","deleted":true,"x":"',
+    b"a\nb",
+    b"\x7f",
+    "ü".encode(),
+    b"\xff",
+    rb"\""[:1],
+]
+
+
+@pytest.mark.parametrize("inside", INSIDES)
+@pytest.mark.parametrize("schema_type", [b"", b'"schemaType":"PROTOBUF",'])
+def test_record_of_the_usual_form_says_what_a_reading_of_all_of_it_says(inside, schema_type):
+    value = b'{"subject":"s","version":1,"id":7,' + schema_type + b'"schema":"' + inside + b'","deleted":false}'
+    read = []
+    for key, text in ((KEY, value), (KEY, value.replace(b'"id":7', b'"id": 7'))):
+        state = RegistryState()
+        try:
+            state.replay(decode(key, text))
+            read.append(state.facts())
+        except ValueError as error:
+            read.append(type(error).__mro__[-3])
+    assert read[0] == read[1]
+
+
+def test_usual_form_is_what_is_written():
+    row = Version("s", 1, 7, Content("JSON", '{"type":"object",\n"title":"t"}'))
+    key, value = encode(Record("SCHEMA", "s", 1, row.to_value()))
+    assert isinstance(decode(key, value).value, Unread)
+
+
+def test_content_has_the_highest_of_its_ids_whenever_it_is_asked_for():
+    def put(state, subject, number, schema):
+        state.replay(Record("SCHEMA", subject, 1, {"subject": subject, "version": 1, "id": number, "schema": schema}))
+
+    def gone(state, subject):
+        state.replay(Record("SCHEMA", subject, 1, None))
+
+    digest = Content("AVRO", '"int"').digest()
+    found = []
+    for asks in (False, True):
+        state = RegistryState()
+        for step in (
+            lambda state: put(state, "a", 5, '"int"'),
+            lambda state: put(state, "b", 6, '"int"'),
+            lambda state: put(state, "c", 5, '"int"'),
+            lambda state: put(state, "d", 7, '"long"'),
+            lambda state: gone(state, "b"),
+            lambda state: gone(state, "a"),
+        ):
+            step(state)
+            if asks:
+                state.id_of(digest)
+        found.append((state.id_of(digest), state.facts()))
+        gone(state, "c")
+        assert state.id_of(digest) is None
+    assert found[0] == found[1]
+    assert found[0][0] == 5
