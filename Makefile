@@ -11,7 +11,7 @@ CRASH_ROUNDS ?= 200
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem registry-pairs registry-rest e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -215,6 +215,11 @@ registry-rest: $(VENV)/.dev
 # Programs that others wrote for Kafka, fetched and run on momus; writes docs/ecosystem.md. A selection: ARGS="connect flink".
 test-ecosystem: $(VENV)/.dev
 	$(BIN)/python tests/ecosystem $(ARGS)
+
+# What clients of seven libraries do when they meet errors and faults, 1,500 runs in less than an hour; writes docs/clients.md.
+# Goes on where it was stopped. A selection: ARGS="--client sarama --row NOT_COORDINATOR --again". Needs go, java, mvn and npm.
+client-table: $(VENV)/.dev
+	PYTHONPATH=tests nice -n 10 $(BIN)/python -m client_table $(ARGS)
 
 $(VENV)/pyvenv.cfg:
 	@for python in $(PYTHONS); do \

@@ -30,7 +30,8 @@ def main(folder: Path) -> None:
     (wheel,) = folder.glob("momus-*.whl")
     _run(sys.executable, "-m", "venv", str(folder / "venv"))
     python = str(folder / "venv" / "bin" / "python")
-    pip = (python, "-m", "pip", "install", *quiet, "--prefer-binary", "-c", str(CONSTRAINTS))
+    # Not compiled: most of it is never imported, and what is compiles itself.
+    pip = (python, "-m", "pip", "install", *quiet, "--no-compile", "--prefer-binary", "-c", str(CONSTRAINTS))
     wanted = [("-r", str(file)) for file in sorted((REPOSITORY / "examples").glob("*/requirements.txt"))]
     _run(*pip, f"{wheel}[registry]", *CLIENTS, *(word for words in wanted for word in words))
     sys.stderr.write(f"installed in {time.monotonic() - begin_s:.0f} s\n")
