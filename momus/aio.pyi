@@ -423,7 +423,7 @@ class AsyncHandle(Twin):
         """Let a virtual broker read and answer nothing, as a process that is stopped; its connections stay open.
 
             broker.pause_broker(2)
-            ...                                 # clients wait; nobody else leads what it led
+            ...                                 # clients wait; no other leads what it led
             broker.clock.advance(seconds=10)    # its session has ended (broker.session.timeout.ms, 9 s): others lead
             broker.resume_broker(2)
 
