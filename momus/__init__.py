@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from momus.journal import JournalError
     from momus.kit.asks import WaitTimeoutError
     from momus.kit.process import Broker, BrokerError
-    from momus.kit.typed import JournalEntry
+    from momus.kit.typed import JournalEntry, MakeKafkaBroker
     from momus.record import Record
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "FaultTimeoutError",
     "JournalEntry",
     "JournalError",
+    "MakeKafkaBroker",
     "Record",
     "Snapshot",
     "WaitTimeoutError",
@@ -57,6 +58,7 @@ _PLACES = {
     "FaultTimeoutError": "faults",
     "JournalEntry": "kit.typed",
     "JournalError": "journal",
+    "MakeKafkaBroker": "kit.typed",
     "Record": "record",
     "Snapshot": "cluster",
     "WaitTimeoutError": "kit.asks",

@@ -29,7 +29,7 @@ from momus.kit.words import ARRANGED, wrong_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
     from typing import Any
 
     from momus import Broker
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from momus.handle import ClusterHandle
     from momus.kit.fixture_process import FixtureProcess
     from momus.kit.shared_process import SharedProcess
+    from momus.kit.typed import MakeKafkaBroker
 
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
 WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
@@ -197,7 +198,7 @@ def make_kafka_broker(
     _momus_process: FixtureProcess,
     kafka_broker_config: Mapping[str, object],
     kafka_listen_address: tuple[str, int],
-) -> Iterator[Callable[..., Cluster]]:
+) -> Iterator[MakeKafkaBroker]:
     """Makes clusters: `make_kafka_broker(brokers=3, config={...}, seed=7)`. All are gone at the end of the session.
 
     Each is verified before it is closed.
@@ -296,7 +297,7 @@ def _of_marker(words: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A fresh cluster for this test; `kafka_broker.bootstrap_servers` is its address."""
     words = _marked(request.node)
     yield from _verified(make_kafka_broker(**_of_marker(words)), request.node, words)
@@ -319,7 +320,7 @@ def _marked(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker_template(make_kafka_broker: Callable[..., Cluster]) -> Cluster:
+def kafka_broker_template(make_kafka_broker: MakeKafkaBroker) -> Cluster:
     """What each `kafka_broker_fork` goes on from; override it to make topics, records and groups once."""
     return make_kafka_broker()
 
@@ -334,21 +335,21 @@ def kafka_broker_fork(request: pytest.FixtureRequest, kafka_broker_template: Clu
 
 
 @pytest.fixture(scope="class")
-def kafka_broker_class(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+def kafka_broker_class(request: pytest.FixtureRequest, make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A fresh cluster for the tests of a class."""
     words = _marked(request.node)
     yield from _verified(make_kafka_broker(**_of_marker(words)), None, words)
 
 
 @pytest.fixture(scope="module")
-def kafka_broker_module(request: pytest.FixtureRequest, make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+def kafka_broker_module(request: pytest.FixtureRequest, make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A fresh cluster for the tests of a module."""
     words = _marked(request.node)
     yield from _verified(make_kafka_broker(**_of_marker(words)), None, words)
 
 
 @pytest.fixture(scope="session")
-def kafka_broker_session(make_kafka_broker: Callable[..., Cluster]) -> Iterator[Cluster]:
+def kafka_broker_session(make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A cluster for all tests; under xdist, for all tests of a worker."""
     yield from _verified(make_kafka_broker(), None, {})
 

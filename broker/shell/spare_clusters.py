@@ -63,6 +63,7 @@ class SpareClusters:
         self._ready: dict[Wanted, deque[ClusterServer]] = {}  # the kind asked for last is the last
         self._seen: dict[Wanted, int] = {}  # how many of a kind are in use, the kind asked for last is the last
         self._kinds: dict[str, Wanted] = {}  # of those in use, by name
+        self._making: set[Wanted] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self.names: set[str] = set()  # of those that are ready or being made
@@ -117,7 +118,9 @@ class SpareClusters:
         self._later(LOOK_S, look)
 
     def _fill(self, wanted: Wanted) -> None:
-        if wanted in self._ready and len(self._ready[wanted]) < min(MOST_OF_A_KIND, max(1, self._seen.get(wanted, 0))):
+        most = min(MOST_OF_A_KIND, max(1, self._seen.get(wanted, 0)))
+        if wanted in self._ready and wanted not in self._making and len(self._ready[wanted]) < most:
+            self._making.add(wanted)
             self._run(self._add(wanted))
 
     async def _add(self, wanted: Wanted) -> None:
@@ -126,6 +129,8 @@ class SpareClusters:
         except Exception as error:  # whoever asks for one is told, if it is still so
             logger.debug("no cluster was made ahead: %s", error)
             return
+        finally:
+            self._making.discard(wanted)
         if wanted not in self._ready or cluster.name not in self.names:
             self.names.discard(cluster.name)
             await self._drop(cluster)

@@ -6,7 +6,13 @@ Imported by type checkers and editors alone: a test process does not pay for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from momus.cluster import Cluster
+    from momus.kit.load_files import Loadable
 
 When: TypeAlias = Literal["before", "after"]
 WhenOrMiddle: TypeAlias = Literal["before", "after", "middle"]
@@ -126,7 +132,7 @@ class JournalFilters(TypedDict, total=False):
     error: str | None
 
 
-class JournalEntry(TypedDict, total=False):
+class JournalEntry(TypedDict):
     """A request and its reply, as the journal has them.
 
         (entry,) = broker.journal.verify(api="OffsetCommit", group="billing", times=1)
@@ -159,9 +165,37 @@ class JournalEntry(TypedDict, total=False):
     errors: list[str]
     request: dict[str, Any] | None
     response: dict[str, Any] | None
-    topic_names: dict[str, str]
-    fault: str
-    why: str
+    topic_names: NotRequired[dict[str, str]]
+    fault: NotRequired[str]
+    why: NotRequired[str]
 
 
 Headers: TypeAlias = Mapping[str, str | bytes | None]
+
+
+class MakeKafkaBroker(Protocol):
+    """The fixture `make_kafka_broker`.
+
+    def test_two(make_kafka_broker: momus.MakeKafkaBroker) -> None:
+        first, second = make_kafka_broker(brokers=3), make_kafka_broker(seed=7)
+    """
+
+    def __call__(
+        self,
+        *,
+        name: str | None = None,
+        brokers: int = 1,
+        flush: Flush = "memory",
+        as_version: str | None = None,
+        fetch_waits: Literal["real", "frozen"] | None = None,
+        config: Mapping[str, object] | None = None,
+        listen: str = "127.0.0.1:0",
+        journal_mb: int | None = None,
+        seed: int | None = None,
+        at: datetime | None = None,
+        security: Security | None = None,
+        users: Mapping[str, str] | None = None,
+        registry: bool = False,
+        load: Loadable | None = None,
+    ) -> Cluster:
+        """Make a cluster; it is verified when it is closed."""
