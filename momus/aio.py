@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from momus.kit.asks import Returned
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.returned import Returned
 
 PLAIN = (str, bytes, int, float, bool, list, dict, tuple, type(None))
 ASKS = frozenset(["calls", "hits", "held", "registry_url"])  # properties that ask the broker

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from momus.handle import ClusterHandle, settings
+from momus.kit.asks import Returned
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
-from momus.kit.returned import Returned
 from momus.kit.words import check_users
 
 TYPE_CHECKING = False

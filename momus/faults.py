@@ -14,10 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from momus.kit.asks import loop_note
+from momus.kit.asks import Returned, loop_note
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.quoting import quoted
-from momus.kit.returned import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from momus import Broker
     from momus.cluster import Cluster, Keeper
+    from momus.fixture_types import MakeKafkaBroker
     from momus.handle import ClusterHandle
     from momus.kit.fixture_process import FixtureProcess
     from momus.kit.shared_process import SharedProcess
-    from momus.kit.typed import MakeKafkaBroker
 
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
 WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey

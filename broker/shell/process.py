@@ -244,7 +244,7 @@ class Process:
 
     def send_metrics(self, address: str) -> None:
         """Send the metrics of the cluster "default" to HOST:PORT."""
-        from broker.shell.statsd import run_statsd  # 2 ms: most starts send no metrics
+        from broker.shell.metrics.statsd import run_statsd  # 2 ms: most starts send no metrics
 
         cluster = self.clusters[DEFAULT_CLUSTER]
 

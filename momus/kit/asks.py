@@ -6,7 +6,6 @@ import sys
 import time
 
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.returned import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +29,12 @@ def loop_note(call: str) -> str:
     if asyncio is None or asyncio._get_running_loop() is None:
         return ""
     return f"; it stopped the event loop in which it was called, so that no task of the test went on: await {call}"
+
+
+class Returned:
+    """A thing that has calls of its own, such as a cluster, a fault, a snapshot: `broker.aio` returns its twin."""
+
+    __slots__ = ()
 
 
 class Asks(Returned):

@@ -11,8 +11,8 @@ from broker.coordinator.share.state import Key
 from broker.handlers.group_admin import listed
 from broker.shell.control.calls.group_members import describe, share_offsets
 from broker.shell.control.routes import Call
-from broker.shell.gauges import commits
 from broker.shell.local_client import LocalClient
+from broker.shell.metrics.gauges import commits
 from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices, window
 

@@ -38,7 +38,7 @@ def errors(client: Client) -> list[int]:
     return [each.responses[0].partition_responses[0].error_code for each in client.replies()]
 
 
-def test_nobody_else_leads_until_the_session_has_ended_and_the_preferred_leader_leads_when_it_goes_on() -> None:
+def test_no_other_leads_until_the_session_has_ended_and_the_preferred_leader_leads_when_it_goes_on() -> None:
     trio = Trio([2, 1, 3])
     pause(trio, 2)
     trio.world.advance(SESSION_MS - 1)
@@ -128,7 +128,7 @@ def test_broker_that_lagged_before_lags_on() -> None:
     assert errors(trio.clients[1]) == [0]
 
 
-def test_nobody_notices_while_all_are_paused_and_sessions_begin_again_when_one_goes_on() -> None:
+def test_no_broker_notices_while_all_are_paused_and_sessions_begin_again_when_one_goes_on() -> None:
     trio = Trio([2, 3, 1])
     pause(trio, 1, 2, 3)
     trio.world.advance(5 * SESSION_MS)

@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, count_repeats, make_topic
 from core_requests import fetch_request, produce_request
 
-from broker.shell.gauges import own_gauges
+from broker.shell.metrics.gauges import own_gauges
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

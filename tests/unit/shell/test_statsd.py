@@ -7,7 +7,7 @@ import logging
 
 import asyncio_dgram
 
-from broker.shell.statsd import DATAGRAM_BYTES, Statsd, counter_lines, datagrams, line
+from broker.shell.metrics.statsd import DATAGRAM_BYTES, Statsd, counter_lines, datagrams, line
 from broker.turn.metrics import BOUNDS_S, TOTAL, Metrics
 
 PRODUCE, OFFSET_COMMIT = 0, 8

@@ -10,7 +10,7 @@ from core_requests import TOPIC, alter_request, commit_request, committed, produ
 
 from broker.base.placement import shard_index
 from broker.coordinator.runtime import UNLOADED
-from broker.shell.gauges import broker_gauges
+from broker.shell.metrics.gauges import broker_gauges
 from protocol.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.routes import Call, RefusedError, Text
-from broker.shell.exporter import Family, counters, latencies, sizes
+from broker.shell.metrics.exporter import Family, counters, latencies, sizes
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer

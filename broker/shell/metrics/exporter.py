@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.config.addresses import host_port
-from broker.shell.gauges import commits, loaded_groups, own_gauges
+from broker.shell.metrics.gauges import commits, loaded_groups, own_gauges
 from broker.turn.metrics import API_KEYS, BOUNDS_S, PARTS, Metrics
 from protocol.api import api_label
 from protocol.errors import KafkaError, error_label

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.gauges import Gauge, broker_gauges
+from broker.shell.metrics.gauges import Gauge, broker_gauges
 from broker.turn.metrics import API_KEYS, BOUNDS_S, PARTS, Histogram, Metrics
 from protocol.api import api_label
 from protocol.errors import error_label
