@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from json_pairs import MODERN
+
 
 def _said(schema_type: str, pattern: str) -> Callable[[Any, str], bool]:
     """Whether a difference is of a format and reads like that."""
@@ -16,6 +18,8 @@ def _said(schema_type: str, pattern: str) -> Callable[[Any, str], bool]:
 
 
 DOCUMENTED: Final = "Confluent, Schema evolution and compatibility for JSON Schema"
+BOTH: Final = re.compile(r'"maximum": \d+, "exclusiveMaximum"')
+TYPED: Final = re.compile(r'"(any|one)Of": \[[^\]]*"type": "string", "enum"')
 Reasons = dict[str, Callable[[Any, str], bool]]
 OF_CLIENT: Final[Reasons] = {
     "the branch of a union is part of a path since Java's library of Avro is 1.12": _said(
@@ -24,7 +28,16 @@ OF_CLIENT: Final[Reasons] = {
 }
 OF_PARSERS: Final[Reasons] = {
     "properties are compared in the order of Java's hash table": _said("JSON", r"^order of messages"),
-    "the server ends in an exception (exclusive limits, constants)": _said("JSON", r"refuses it: \S+NullPointerEx"),
+    "messages and members of a oneof are compared in the order of Java's hash table": _said(
+        "PROTOBUF", r"^order of messages"
+    ),
+    "an exclusiveMaximum that changes is compared by the maximum beside it, and fails without": lambda case, how: (
+        re.search(r"refuses it: \S+NullPointerException.*getMaximum", how) is not None
+        or (how.startswith("messages") and all(BOTH.search(each) for each in (case.pair.old, case.pair.new)))
+    ),
+    "a type beside an enum within a sum is dropped where 2020-12 is translated to draft 7": lambda case, how: (
+        how.startswith("messages") and MODERN in case.pair.new and TYPED.search(case.pair.new) is not None
+    ),
 }
 AGREED: Final = "Confluent's own parsers say what momus says"
 OF_KARAPACE: Final[Reasons] = {
