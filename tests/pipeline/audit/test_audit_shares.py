@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from made_logs import ABORT, COMMIT, Logs
 from pyspark.sql import functions as F
-from test_share_walk import ACKNOWLEDGED, ARCHIVED, AVAILABLE, snapshot, update
+from test_share_walk import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, snapshot, update
 
 from broker.coordinator.share.state import Key
 from pipeline.audit.directory import audit_of
@@ -172,6 +172,42 @@ def never_delivered(logs: ShareLogs) -> Fault:
     return Fault("share-unread", logs.write(update(0, (7, 8, ARCHIVED, 0), key=key)), says)
 
 
+def dead_letters(logs: ShareLogs) -> Fault:
+    """Rejected, written to the queue and archived; then some that Kafka could not archive. The start passes all."""
+    key = logs.topic("letters")
+    logs.data("letters-0", 10)
+    logs.write(snapshot(key=key))
+    logs.write(update(0, (0, 4, ARCHIVING, 1), (5, 9, ARCHIVING, 2), key=key))
+    logs.write(update(5, (0, 4, ARCHIVED, 1), key=key))
+    logs.write(update(10, key=key))
+    return Fault(None)
+
+
+def dead_letter_delivered_again(logs: ShareLogs) -> Fault:
+    key = logs.topic("letters2")
+    logs.write(snapshot(key=key))
+    before = logs.write(update(0, (0, 4, ARCHIVING, 1), key=key))
+    place = logs.write(update(0, (1, 2, ACKNOWLEDGED, 2), key=key))
+    says = "records 1 to 2 are acknowledged at delivery 2, but were on the way to a dead-letter queue at delivery 1"
+    return Fault("share-delivered-again", place, says, before)
+
+
+def dead_letter_never_delivered(logs: ShareLogs) -> Fault:
+    key = logs.topic("letters3")
+    logs.write(snapshot(key=key))
+    says = "record 7 is on the way to a dead-letter queue, but never came to a consumer"
+    return Fault("share-unread", logs.write(update(0, (7, 7, ARCHIVING, 0), key=key)), says)
+
+
+def dead_letter_beyond_the_limit(logs: ShareLogs) -> Fault:
+    key = logs.topic("letters4")
+    logs.limit("letters4", "2")
+    logs.write(snapshot(key=key))
+    logs.write(update(0, (0, 0, ARCHIVING, 2), key=key))
+    says = "record 1 came to delivery 3, the limit is 2"
+    return Fault("share-delivery-limit", logs.write(update(0, (1, 1, ARCHIVING, 3), key=key)), says)
+
+
 def passed_by(records: str) -> str:
     return f"the start offset passed {records}, neither acknowledged nor archived, but still there"
 
@@ -251,7 +287,8 @@ def passed_committed(logs: ShareLogs) -> Fault:
 
 CASES: list[Callable[[ShareLogs], Fault]] = [
     again, again_behind_a_gap, beyond_its_own_limit, within_a_limit_that_was_lowered,
-    within_the_limit_before_a_setting, within_the_limit_after_a_setting, beyond_all_limits, never_delivered, passed,
+    within_the_limit_before_a_setting, within_the_limit_after_a_setting, beyond_all_limits, never_delivered,
+    dead_letters, dead_letter_delivered_again, dead_letter_never_delivered, dead_letter_beyond_the_limit, passed,
     passed_the_end_of_a_batch, passed_the_begin_of_a_batch, passed_behind_a_gap, passed_what_is_deleted,
     passed_what_the_cleaner_removed, passed_what_is_no_record, passed_committed,
 ]  # fmt: skip  # several to a line
