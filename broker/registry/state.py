@@ -87,7 +87,7 @@ class RegistryState:
         return max(self._ids.get(digest, ()), default=None)
 
     def name(self, most: int) -> int:
-        """Find out the digests of some versions, so that nobody waits for it later. Returns how many are left."""
+        """Find out the digests of some versions, so that no write waits for it later. Returns how many are left."""
         for key in list(islice(self._unnamed, most)):
             row = self._unnamed.pop(key)
             self._ids.setdefault(row.digest, {})[row.id] = None
