@@ -216,7 +216,7 @@ registry-rest: $(VENV)/.dev
 test-ecosystem: $(VENV)/.dev
 	$(BIN)/python tests/ecosystem $(ARGS)
 
-# What clients of seven libraries do when they meet errors and faults, 1,500 runs in less than an hour; writes docs/clients.md.
+# What clients of seven libraries do when they meet errors and faults, 1,512 runs in a quarter of an hour; writes docs/clients.md.
 # Goes on where it was stopped. A selection: ARGS="--client sarama --row NOT_COORDINATOR --again". Needs go, java, mvn and npm.
 client-table: $(VENV)/.dev
 	PYTHONPATH=tests nice -n 10 $(BIN)/python -m client_table $(ARGS)

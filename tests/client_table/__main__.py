@@ -66,11 +66,15 @@ class Table:
                     traceback.print_exc()
                     driver.kill()
                     continue
-                if not self.watch.stood_still(begun):
+                if self.watch.stood_still(begun):
+                    self.say(f"{cell.key}  again, for the machine stood still")
+                elif found["did"] == "cold":
+                    self.results.add_cold(cell.client, found)
+                    self.say(f"{cell.key}  again, for it hung before the fault was set")
+                else:
                     self.results.add(cell, driver.said, found)
                     self.say(f"{cell.key}  {found['did']} {found['s']} s {' '.join(found.get('errors', []))}")
                     break
-                self.say(f"{cell.key}  again, for the machine stood still")
         if driver is not None:
             driver.kill()
 

@@ -118,6 +118,10 @@ NOTES: dict[str, tuple[Note, ...]] = {
         ),
     ),
 }
+COLD = {
+    "kafka-python": "A member that has joined twice asks for nothing more, and sends no heartbeats. Deadlocks of older "
+    f"versions looked so ([kafka-python#2077]({GITHUB}/dpkp/kafka-python/issues/2077)); no open issue was found.",
+}
 KNOWN = {
     "commit": """\
 **A commit that is told NOT_COORDINATOR once** ({client}, `commit(asynchronous=False)`, automatic commits as by default)

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from client_table.cells import APIS, CLIENTS, ERRORS, FAULTS, NONE, ROWS, Cell, exists
-from client_table.notes import BEGINNING, KNOWN, NOTES, SETTINGS, WHAT
+from client_table.notes import BEGINNING, COLD, KNOWN, NOTES, SETTINGS, WHAT
 from protocol.errors import ErrorCode
 
 KERROR = re.compile(r"^KError (-?\d+)$")
@@ -64,7 +64,7 @@ def _did(run: dict[str, Any]) -> str:
             words.insert(0, f"**hangs** in {run['hung']}")
         case "unwell":
             words.insert(0, "**not well**")
-        case "unmet" | "cold":
+        case "unmet":
             words.insert(0, run["did"])
     words += [f"**{word}**" for word in ("lost", "skipped", "twice") if run.get(word)]
     words += ["late" if run.get("late") else ""]
@@ -109,8 +109,9 @@ def _proof(runs: list[dict[str, Any]]) -> list[str]:
     return ["", "```text", *found, "```"] if found else []
 
 
-def _named(client: str, said: str, cells: dict[str, Any]) -> list[str]:
+def _named(client: str, said: str, content: dict[str, Any]) -> list[str]:
     """What of one client hangs, loses or doubles, with its proofs."""
+    cells, cold = content["cells"], content.get("cold", {}).get(client)
     bad = {
         (api, row): runs
         for api in APIS
@@ -118,6 +119,9 @@ def _named(client: str, said: str, cells: dict[str, Any]) -> list[str]:
         if row != NONE and faults_of(runs := cells.get(Cell(client, api, row).key, []))
     }
     lines = [f"### {said}", ""]
+    if cold:
+        text_of = f"{cold['count']} of its runs hung before any fault was set, and were made again."
+        lines += [" ".join(filter(None, (text_of, COLD.get(client, "")))), *_proof([cold]), ""]
     if not bad:
         return [*lines, "Nothing.", ""]
     told = [note for note in NOTES.get(client, ()) if any(place in bad for place in note.places)]
@@ -151,7 +155,7 @@ def page(content: dict[str, Any]) -> str:
         lines += ["", f"## {HEADS[api]}", "", *_table(api, cells)]
     lines += ["", "## What hangs, loses or doubles", ""]
     for client in CLIENTS:
-        lines += _named(client, content["clients"].get(client, client), cells)
+        lines += _named(client, content["clients"].get(client, client), content)
     lines += ["## What the cells do not show", ""]
     for name, told in content.get("known", {}).items():
         lines += [*KNOWN[name].format(client=told["client"], runs=_stories(told["runs"])).splitlines(), ""]

@@ -17,8 +17,12 @@ SAVED_S = 10.0  # it is written at most so often
 
 
 class Results:
-    """`content`: "clients": the version of each; "minutes": how long all took; "cells": runs by the cell's key;
-    "survived": what all clients survive, by API; "known": what known.py has told."""
+    """What the file holds.
+
+    content  "clients": the version of each; "minutes": how long all took; "cells": runs by the cell's key; "cold": what
+             hung before its fault was set, by client; "survived": what all clients survive, by API; "known": what
+             known.py has told.
+    """
 
     def __init__(self, file: Path = FILE) -> None:
         self._file = file
@@ -42,11 +46,18 @@ class Results:
             if time.monotonic() - self._saved > SAVED_S:
                 self._save()
 
+    def add_cold(self, client: str, found: Any) -> None:
+        """Count a run that hung before its fault was set: it says nothing of the cell, and is made again."""
+        with self._lock:
+            kept = self.content.setdefault("cold", {}).setdefault(client, {"count": 0, "proof": found["proof"]})
+            kept["count"] += 1
+
     def is_of(self, client: str, said: str) -> None:
         """Drop what another version of the client did."""
         if self.content["clients"].get(client, said) != said:
             kept = self.content["cells"]
             self.content["cells"] = {key: runs for key, runs in kept.items() if key.split("|")[0] != client}
+            self.content.get("cold", {}).pop(client, None)
 
     def drop(self, dropped: Iterable[Cell]) -> None:
         for cell in dropped:

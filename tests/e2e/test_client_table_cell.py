@@ -1,20 +1,28 @@
-"""A cell of the table of clients, run for real: what `make client-table` would write of it."""
+"""Two cells of the table of clients, run for real: what `make client-table` would write of them."""
 
 from __future__ import annotations
 
-from client_table.cell_run import CONFIG, run
+from client_table.cell_run import CONFIG, Run, run
 from client_table.cells import Cell
 from client_table.driver import Driver
 
 
-def test_run_of_a_cell_tells_what_the_client_did(make_kafka_broker):
-    driver = Driver("kafka-python")
+def done(cell: Cell, make_kafka_broker) -> Run:
+    driver = Driver(cell.client)
     with make_kafka_broker(config=CONFIG) as cluster:
-        refused = run(Cell("kafka-python", "OffsetCommit", "UNKNOWN_MEMBER_ID"), driver, cluster)
-    with make_kafka_broker(config=CONFIG) as cluster:
-        doubled = run(Cell("kafka-python", "Produce", "disconnect after"), driver, cluster)
+        found = run(cell, driver, cluster)
     driver.kill()
-    assert driver.said.startswith("kafka-python ")
-    assert (refused["did"], refused["errors"]) == ("well", ["CommitFailedError"])
-    assert doubled["did"] == "well"
-    assert "twice" not in doubled  # its producer is idempotent
+    assert driver.said.startswith(cell.client)
+    return found
+
+
+def test_run_of_a_producer_counts_what_is_there_twice(make_kafka_broker):
+    found = done(Cell("kafka-python", "Produce", "disconnect after"), make_kafka_broker)
+    assert found["did"] == "well"
+    assert "twice" not in found  # it is idempotent
+
+
+def test_run_of_a_member_tells_what_it_did_and_was_told(make_kafka_broker):
+    """Not with kafka-python 3.0.12, whose members hang now and then as they begin: docs/clients.md."""
+    found = done(Cell("aiokafka", "OffsetCommit", "UNKNOWN_MEMBER_ID"), make_kafka_broker)
+    assert (found["did"], found["errors"]) == ("well", ["CommitFailedError"])
