@@ -198,8 +198,8 @@ def measure_lookups(options: argparse.Namespace) -> None:
 
 
 def used_ms(pid: int) -> float:
-    """Processor time of a process's first thread, to the microsecond."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
+    """Processor time of a process's threads, to the microsecond."""
+    return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e6
 
 
 def children(pid: int) -> list[int]:

@@ -48,7 +48,7 @@ class RegistryState:
     def __init__(self) -> None:
         self.subjects: dict[str, dict[int, Version]] = {}
         self.by_id: dict[int, dict[Key, None]] = {}
-        self._ids: dict[bytes, dict[int, None]] = {}  # by digest
+        self._ids: dict[bytes, tuple[int, ...]] = {}  # by digest, sorted
         self._unnamed: dict[Key, Version] = {}
         self.referrers: dict[Key, dict[Key, None]] = {}
         self.configs: dict[str | None, Json] = {}
@@ -87,10 +87,11 @@ class RegistryState:
         return max(self._ids.get(digest, ()), default=None)
 
     def name(self, most: int) -> int:
-        """Find out the digests of some versions, so that no write waits for it later. Returns how many are left."""
+        """Find out the digests of some versions, so that no request waits for it later. Returns how many are left."""
         for key in list(islice(self._unnamed, most)):
             row = self._unnamed.pop(key)
-            self._ids.setdefault(row.digest, {})[row.id] = None
+            known = self._ids.get(row.digest)
+            self._ids[row.digest] = (row.id,) if known is None else tuple(sorted({*known, row.id}))
         return len(self._unnamed)
 
     def with_content(self, subject: str, digest: bytes, *, deleted: bool = False) -> Version | None:
@@ -209,10 +210,10 @@ class RegistryState:
     def _replay_unnamed(self, row: Version) -> None:
         """Take an id from its content, unless another version has both."""
         others = (self.subjects[subject][version] for subject, version in self.by_id.get(row.id, ()))
-        ids = self._ids.get(row.digest, {})
+        ids = self._ids.get(row.digest, ())
         if row.id in ids and all(each.digest != row.digest for each in others):
-            del ids[row.id]
-            if not ids:
+            self._ids[row.digest] = tuple(each for each in ids if each != row.id)
+            if not self._ids[row.digest]:
                 del self._ids[row.digest]
 
     def _replay_delete_subject(self, record: Record) -> None:

@@ -69,6 +69,8 @@ def test_versions_stand_side_by_side_and_say_why_they_do_not_fit(broker, page):
     backward, forward = (tab.locator(f"[data-is={each}]") for each in ("backward", "forward"))
     assert "readers of version 3 cannot read what version 2 has written" in backward.text_content()
     assert "READER_FIELD_MISSING_DEFAULT_VALUE at /fields/0" in backward.text_content()
+    assert "The field 'price' at path" in backward.text_content()
+    assert "The field 'id' at path" in forward.text_content()
     assert "readers of version 2 cannot read what version 3 has written" in forward.text_content()
     tab.get_by_label("To version").select_option("2")
     tab.get_by_label("From version").select_option("1")
