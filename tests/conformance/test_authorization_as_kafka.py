@@ -1,4 +1,4 @@
-"""2,560 random requests under random ACLs, answered as a live Apache Kafka 4.3.1 with StandardAuthorizer did."""
+"""2,560 random requests under random ACLs, answered as a live Apache Kafka 4.4.0 with StandardAuthorizer did."""
 
 from __future__ import annotations
 

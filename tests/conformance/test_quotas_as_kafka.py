@@ -1,4 +1,4 @@
-"""240 random sets of quotas, and whose counts, as a live Apache Kafka 4.3.1 said."""
+"""240 random sets of quotas, and whose counts, as a live Apache Kafka 4.3.1 said, and 4.4.0 as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""264 sets of settings with which a live Apache Kafka 4.3.1 was started: this broker starts and refuses as it did, but
+"""264 sets of settings with which a live Apache Kafka 4.4.0 was started: this broker starts and refuses as it did, but
 for DEPARTURES, and reads files of settings and login modules as Java does."""
 
 from __future__ import annotations

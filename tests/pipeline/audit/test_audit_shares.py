@@ -1,7 +1,8 @@
 """Share groups: each fault, written into a log as no broker writes it, is found at its place; what is no fault is not.
 
 `kafka_share` is what Apache Kafka wrote while consumers did all that they may do: nothing is found there, and in a copy
-of it exactly what is planted. tests/e2e/make_kafka_share_logs.py makes it.
+of it exactly what is planted; nor in `kafka_dead_letters`, with a dead-letter queue. tests/e2e/make_kafka_share_logs.py
+makes both.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from made_logs import ABORT, COMMIT, Logs
 from pyspark.sql import functions as F
 from test_share_walk import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, snapshot, update
@@ -388,15 +390,16 @@ def test_of_several_ranges_that_a_start_offset_passed_the_first_is_told(spark):
 # -- Apache Kafka's own
 
 
-def golden(folder: Path) -> Path:
+def golden(folder: Path, made: Path = GOLDEN) -> Path:
     """A copy, as of a broker that was stopped."""
-    shutil.copytree(GOLDEN, folder)
+    shutil.copytree(made, folder)
     (folder / ".kafka_cleanshutdown").touch()
     return folder
 
 
-def test_nothing_is_found_in_the_logs_of_apache_kafka(spark, tmp_path):
-    made = audit_of(spark, str(golden(tmp_path / "logs")))
+@pytest.mark.parametrize("name", ["kafka_share", "kafka_dead_letters"])
+def test_nothing_is_found_in_the_logs_of_apache_kafka(spark, tmp_path, name):
+    made = audit_of(spark, str(golden(tmp_path / "logs", GOLDEN.with_name(name))))
     assert found_in(made) == []
     assert made.doubts.where("kind like 'share%'").collect() == []  # the coordinator's log of transactions is not kept
 

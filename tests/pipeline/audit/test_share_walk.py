@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,13 @@ from pipeline.audit.share_states import (
     SKIPPED,
     UNREAD,
     StateRecord,
+    _decoded,
+    partition_key,
     walk,
 )
+from protocol.messages.share_state_records import ShareSnapshotValue, ShareUpdateValue
+from protocol.record import decode_records
+from protocol.record_batch import HEADER_BYTES, iter_batches
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 ID = bytes(range(16))
@@ -151,3 +157,38 @@ def test_without_a_snapshot_nothing_is_known():
         walked(snapshot(0, (0, 9, ACKNOWLEDGED, 1)), snapshot(0, epoch=1), update(0, (0, 9, ACKNOWLEDGED, 2), epoch=1))
         == []
     )
+
+
+# -- Apache Kafka's own (make_kafka_share_logs.py)
+
+
+def written_by_kafka(partition: int) -> list[StateRecord]:
+    """The records of the share coordinator of a group whose rejected records go to a dead-letter queue."""
+    folder = Path(__file__).parent / "kafka_dead_letters" / f"__share_group_state-{partition}"
+    data, found = (folder / f"{0:020d}.log").read_bytes(), list[StateRecord]()
+    for at, header in iter_batches(data):
+        section = data[at + HEADER_BYTES : at + 12 + header.length]
+        for each in decode_records(section, header.record_count, header.base_offset, header.base_timestamp):
+            found.append(StateRecord(each.offset, 0, each.key, each.value))
+    return found
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_dead_letters_of_apache_kafka_are_not_wrong_and_are_when_delivered_again(partition):
+    records = written_by_kafka(partition)
+    key = Key(*partition_key(records[0].key))
+    begin = [at for at, each in enumerate(records) if each.key[1] == 0]
+    states = {each.delivery_state for record in records[1:] for each in decoded(record).state_batches}
+    assert (begin[0], states >= {ACKNOWLEDGED, ARCHIVING, ARCHIVED}) == (0, True)
+    assert list(walk(records, 2)) == []
+    at, letter = next(
+        (at, b) for at, r in enumerate(records) for b in decoded(r).state_batches if b.delivery_state == 3
+    )
+    again = (letter.first_offset, letter.first_offset, ACKNOWLEDGED, letter.delivery_count + 1)
+    epoch = decoded(records[at]).snapshot_epoch
+    planted = StateRecord(records[at].offset + 1, 0, *update(0, again, epoch=epoch, key=key))
+    assert [wrong.what for wrong in walk([*records[: at + 1], planted], 9)] == [AGAIN]
+
+
+def decoded(record: StateRecord) -> Any:
+    return _decoded(ShareUpdateValue if record.key[1] else ShareSnapshotValue, record.value)
