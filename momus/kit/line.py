@@ -40,12 +40,12 @@ class Line:
         if not first.startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
             raise BadAnswerError(f"no control endpoint: {first:.60}")
         fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        body, length = got[end + 4 :], fields.get("content-length", "")
+        body, length = bytearray(got[end + 4 :]), fields.get("content-length", "")
         if not length.isdigit():
             raise BadAnswerError("an answer without its length")
         while len(body) < int(length):
             body += self._more()
-        return int(words[1]), body, fields.get("connection", "").lower() != "close"
+        return int(words[1]), bytes(body), fields.get("connection", "").lower() != "close"
 
     def _more(self) -> bytes:
         found = self._socket.recv(1 << 20)
