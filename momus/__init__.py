@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from momus.faults import Fault, FaultTimeoutError
     from momus.journal import JournalError
     from momus.kit.asks import WaitTimeoutError
+    from momus.kit.plugin_options import MakeKafkaBroker
     from momus.kit.process import Broker, BrokerError
-    from momus.kit.typed import JournalEntry, MakeKafkaBroker
+    from momus.kit.typed import JournalEntry
     from momus.record import Record
 
 __all__ = [
@@ -58,7 +59,7 @@ _PLACES = {
     "FaultTimeoutError": "faults",
     "JournalEntry": "kit.typed",
     "JournalError": "journal",
-    "MakeKafkaBroker": "kit.typed",
+    "MakeKafkaBroker": "kit.plugin_options",
     "Record": "record",
     "Snapshot": "cluster",
     "WaitTimeoutError": "kit.asks",

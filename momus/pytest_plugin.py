@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from momus.cluster import Cluster, Keeper
     from momus.handle import ClusterHandle
     from momus.kit.fixture_process import FixtureProcess
+    from momus.kit.plugin_options import MakeKafkaBroker
     from momus.kit.shared_process import SharedProcess
-    from momus.kit.typed import MakeKafkaBroker
 
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
 WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
