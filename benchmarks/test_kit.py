@@ -4,14 +4,18 @@
 
 Writes a file of tests, each of which sends a record by kafka-python to its `kafka_broker` and reads it back, and runs
 it with pytest. Printed, a line a run: seconds, and processor milliseconds a test of all processes together. "client" is
-the same tests in one cluster that all share: what the clients themselves take. The last line needs two free cores.
+the same tests in one cluster that all share: what the clients themselves take. Then how long pytest takes to set up
+`kafka_broker` (p50), and the first one of a session, beside `momus serve` until it is ready, in turn. The last needs
+two free cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,6 +37,25 @@ def test_round_trip({fixture}, number):
     consumer.close()
 """
 
+# Keeps how long kafka_broker takes to be set up, with all that it needs when it is the first.
+CONFTEST = """
+import json, time, pytest
+TIMES = []
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    begin_s = time.perf_counter()
+    try:
+        return (yield)
+    finally:
+        TIMES.append(time.perf_counter() - begin_s)
+
+def pytest_sessionfinish():
+    with open("setup.json", "w") as file:
+        json.dump(TIMES, file)
+"""
+FIRSTS = 7  # sessions and starts, in turn
+
 
 def run(folder: str, fixture: str, tests: int, *options: str) -> tuple[float, float]:
     """Seconds, and seconds of processor time of pytest and all that it started."""
@@ -48,6 +71,25 @@ def run(folder: str, fixture: str, tests: int, *options: str) -> tuple[float, fl
     return taken_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def setups(folder: str) -> list[float]:
+    """Milliseconds of the set-up of each test that was run last."""
+    return [1000 * each for each in json.loads(Path(folder, "setup.json").read_text())]
+
+
+def served(folder: str) -> float:
+    """Milliseconds until `momus serve` is ready."""
+    command = [Path(sys.executable).with_name("momus"), "serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+    begin_s = time.perf_counter()
+    with subprocess.Popen(
+        [*command, "--flush", "memory", "--data-dir", f"{folder}/served"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"momus ready")
+        taken_ms = 1000 * (time.perf_counter() - begin_s)
+        process.terminate()
+    return taken_ms
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -56,6 +98,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{options.tests} tests, {os.cpu_count()} processors{'':>10} {'s':>8} {'ms of CPU a test':>18}")
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "conftest.py").write_text(CONFTEST)
         seconds = {}
         for name, fixture, words in (
             ("client: one cluster for all", "kafka_broker_session", ["-p", "no:xdist"]),
@@ -66,7 +109,18 @@ def main() -> None:
             idle_s, idle_cpu_s = run(folder, fixture, 1, *words)  # the start of everything, and one test
             taken_s, cpu_s = run(folder, fixture, options.tests + 1, *words)
             seconds[name] = taken_s - idle_s
+            if name == "a fresh cluster for each":
+                setup_ms = statistics.median(setups(folder)[1:])
             print(f"{name:<36} {taken_s - idle_s:>8.2f} {(cpu_s - idle_cpu_s) / options.tests * 1000:>18.1f}")
+        print(f"kafka_broker is set up in {setup_ms:.2f} ms (p50)")
+        pairs = []
+        for _ in range(FIRSTS):
+            ready_ms = served(folder)
+            run(folder, "kafka_broker", 1, "-p", "no:xdist")
+            pairs.append((ready_ms, setups(folder)[0]))
+        ready_ms, first_ms = (statistics.median(column) for column in zip(*pairs, strict=True))
+        ratio = statistics.median(first / ready for ready, first in pairs)
+        print(f"serve is ready in {ready_ms:.0f} ms, the first fixture in {first_ms:.0f}: {ratio:.2f} times (p50)")
     print(f"-n {options.workers} is {seconds['-n 1'] / seconds[f'-n {options.workers}']:.2f} times as fast as -n 1")
 
 

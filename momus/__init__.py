@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from momus.control import BrokerDiedError, ControlError
     from momus.difference import Difference, diff
     from momus.faults import Fault, FaultTimeoutError
-    from momus.fixture_types import MakeKafkaBroker
     from momus.journal import JournalError
     from momus.kit.asks import WaitTimeoutError
+    from momus.kit.plugin_options import MakeKafkaBroker
     from momus.kit.process import Broker, BrokerError
     from momus.kit.typed import JournalEntry
     from momus.record import Record
@@ -59,7 +59,7 @@ _PLACES = {
     "FaultTimeoutError": "faults",
     "JournalEntry": "kit.typed",
     "JournalError": "journal",
-    "MakeKafkaBroker": "fixture_types",
+    "MakeKafkaBroker": "kit.plugin_options",
     "Record": "record",
     "Snapshot": "cluster",
     "WaitTimeoutError": "kit.asks",

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import weakref
 from copy import copy
 from datetime import UTC, datetime, timedelta
 
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.line import Line
 from momus.kit.quoting import quoted
 from momus.kit.words import unknown
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from momus.kit.typed import Units
 
 LIMIT_S = 30.0
+MOST_HEAD = 1 << 16  # bytes of an answer
 MILLISECOND = timedelta(milliseconds=1)
 UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 
@@ -38,6 +39,60 @@ class ControlError(RuntimeError):
 
 class BrokerDiedError(ControlError, ConnectionError):
     """The process has ended, and was not told to. Says how, and what it logged last."""
+
+
+class BadAnswerError(OSError):
+    """What answers is no control endpoint, or has hung up in the middle of an answer."""
+
+
+class Line:
+    """One connection, for one request at a time: HTTP/1.1 as the endpoint speaks it. Errors of all calls: OSError.
+
+    Python's own client takes 15 ms to import.
+    """
+
+    def __init__(self, host: str, port: int, limit_s: float) -> None:
+        self._socket = socket.create_connection((host, port), timeout=limit_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def exchange(self, method: str, path: str, data: bytes | None, headers: str) -> tuple[int, bytes, bool]:
+        """Send a request. Returns the status, the body, and whether the connection stays open.
+
+        headers   further ones, each with its end of line.
+        Errors:   ConnectionResetError: it was closed before any answer. BadAnswerError. OSError.
+        """
+        length = "" if data is None else f"Content-Length: {len(data)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{headers}{length}\r\n"
+        self._socket.sendall(head.encode() + (data or b""))
+        got = self._socket.recv(MOST_HEAD)
+        if not got:
+            raise ConnectionResetError("the endpoint has hung up")
+        while (end := got.find(b"\r\n\r\n")) < 0:
+            got += self._more()
+            if len(got) > MOST_HEAD:
+                raise BadAnswerError("no end of the answer's head")
+        first, *lines = got[:end].decode("latin-1").split("\r\n")
+        words = first.split(" ", 2)
+        if not first.startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
+            raise BadAnswerError(f"no control endpoint: {first:.60}")
+        fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        body, length = bytearray(got[end + 4 :]), fields.get("content-length", "")
+        if not length.isdigit():
+            raise BadAnswerError("an answer without its length")
+        while len(body) < int(length):
+            body += self._more()
+        return int(words[1]), bytes(body), fields.get("connection", "").lower() != "close"
+
+    def _more(self) -> bytes:
+        found = self._socket.recv(1 << 20)
+        if not found:
+            raise BadAnswerError("the endpoint has hung up in the middle of an answer")
+        return found
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
 
 
 class Control:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from momus import Broker
     from momus.cluster import Cluster, Keeper
-    from momus.fixture_types import MakeKafkaBroker
     from momus.handle import ClusterHandle
     from momus.kit.fixture_process import FixtureProcess
+    from momus.kit.plugin_options import MakeKafkaBroker
     from momus.kit.shared_process import SharedProcess
 
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test

@@ -9,8 +9,8 @@ from broker.cluster.copies import CLUSTERS
 from broker.shell.cluster_plan import NOT_INHERITED, OF_LISTENERS, ClusterPlan, ClusterRefusedError, Names, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.kept_memory import KeptMemory
+from broker.shell.loop.spare_clusters import SpareClusters, Wanted
 from broker.shell.setting_warnings import check_known
-from broker.shell.spare_clusters import SpareClusters, Wanted
 from broker.shell.sync_threads import SyncThreads
 from broker.wire.clients import Room
 

@@ -1,12 +1,21 @@
-"""What the pytest plugin can be told: options of the command line, variables, ini keys, and the words of its marker."""
+"""What the pytest plugin can be told: options, variables, ini keys, words of its marker and of make_kafka_broker."""
 
 from __future__ import annotations
 
 import os
+from typing import Protocol  # pytest has imported it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import Literal
+
     import pytest
+
+    from momus.cluster import Cluster
+    from momus.kit.load_files import Loadable
+    from momus.kit.typed import Flush, Security
 
 # name -> (default, help)
 OPTIONS = {
@@ -31,3 +40,31 @@ def option(config: pytest.Config, name: str) -> str:
     """What the command line, the variable or the ini file says, in this order."""
     given: str | None = config.getoption(f"momus_{name}")
     return given or os.environ.get(f"MOMUS_{name.upper()}") or str(config.getini(f"momus_{name}"))
+
+
+class MakeKafkaBroker(Protocol):
+    """The fixture `make_kafka_broker`.
+
+    def test_two(make_kafka_broker: momus.MakeKafkaBroker) -> None:
+        first, second = make_kafka_broker(brokers=3), make_kafka_broker(seed=7)
+    """
+
+    def __call__(
+        self,
+        *,
+        name: str | None = None,
+        brokers: int = 1,
+        flush: Flush = "memory",
+        as_version: str | None = None,
+        fetch_waits: Literal["real", "frozen"] | None = None,
+        config: Mapping[str, object] | None = None,
+        listen: str = "127.0.0.1:0",
+        journal_mb: int | None = None,
+        seed: int | None = None,
+        at: datetime | None = None,
+        security: Security | None = None,
+        users: Mapping[str, str] | None = None,
+        registry: bool = False,
+        load: Loadable | None = None,
+    ) -> Cluster:
+        """Make a cluster; it is verified when it is closed."""

@@ -15,9 +15,9 @@ import pytest
 from test_cluster_failures import process as process_in_this_loop
 
 from broker.journal.reading import entries
-from broker.shell import spare_clusters
 from broker.shell.cluster_server import ClusterServer
 from broker.shell.control.endpoint import Control
+from broker.shell.loop import spare_clusters
 from broker.shell.process import Process
 
 CLUSTERS = "/_admin/clusters"

@@ -125,7 +125,7 @@ def test_consume_begins_where_the_log_begins(cluster):
 def test_all_records_are_consumed_however_many_answers_they_take(cluster):
     cluster.create_topic("t", partitions=2)
     values = [str(number) for number in range(10_050)]
-    cluster.produce("t", *values)
+    cluster.produce("t", *values, partition=0)
     cluster.produce("t", "last", partition=1)
     found = cluster.consume("t")
     assert [r.value.decode() for r in found] == [*values, "last"]
@@ -134,7 +134,7 @@ def test_all_records_are_consumed_however_many_answers_they_take(cluster):
     assert [r.offset for r in cluster.consume("t", partition=0, offset=10)] == list(range(10, 10_050))
     with pytest.raises(WaitTimeoutError, match="t has 10051 records after 0 s, not 10052"):
         cluster.consume("t", 10_052, timeout=0)
-    late = threading.Timer(0.5, cluster.produce, ("t", "late"))
+    late = threading.Timer(0.5, cluster.produce, ("t", "late"), {"partition": 0})
     late.start()
     waited = cluster.consume("t", 10_052, timeout=60)  # last of all, or of its partition where reading took as long
     assert b"late" in (waited[-1].value, waited[10_050].value)

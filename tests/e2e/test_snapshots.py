@@ -56,22 +56,22 @@ def enter(wire: Wire, group: str) -> str:
 def test_fork_and_origin_go_on_apart_and_a_restore_goes_back(process, flush):
     with process.create_cluster(flush=flush) as cluster:
         cluster.create_topic("orders", 2)
-        cluster.produce("orders", "a", "b")
+        cluster.produce("orders", "a", "b", partition=0)
         snapshot = cluster.snapshot("two")
-        cluster.produce("orders", "c")
+        cluster.produce("orders", "c", partition=0)
         with cluster.fork(snapshot) as fork, cluster.fork() as late:
             assert fork.bootstrap_servers != cluster.bootstrap_servers
             assert len({fork.cluster_id, late.cluster_id, cluster.cluster_id}) == 3
-            fork.produce("orders", "x")
+            fork.produce("orders", "x", partition=0)
             late.create_topic("others")
-            cluster.produce("orders", "d")
+            cluster.produce("orders", "d", partition=0)
             assert values(fork) == [b"a", b"b", b"x"]
             assert values(late) == [b"a", b"b", b"c"]
             assert values(cluster) == [b"a", b"b", b"c", b"d"]
             before = cluster.bootstrap_servers
             cluster.restore(snapshot)
             assert (values(cluster), cluster.bootstrap_servers) == ([b"a", b"b"], before)
-            cluster.produce("orders", "again")
+            cluster.produce("orders", "again", partition=0)
             assert values(fork) == [b"a", b"b", b"x"]
         cluster.restore(snapshot)
         assert values(cluster) == [b"a", b"b"]
@@ -130,7 +130,7 @@ def test_members_and_open_transactions_are_in_a_fork_as_after_a_restart(process,
             assert fork.consume("orders", isolation="committed") == []
             fork.clock.advance(minutes=16)  # longer than a session and a transaction
             assert fork.wait_for_group("g", "dead") == []  # it has no offsets
-            fork.produce("orders", "behind")
+            fork.produce("orders", "behind", partition=0)
             assert [record.value for record in fork.consume("orders", 1, isolation="committed")] == [b"behind"]
             assert cluster.wait_for_group("g", "stable") == [member]
             producer.commit_transaction()
@@ -192,7 +192,7 @@ def test_copy_has_the_settings_brokers_and_seed_of_its_origin(process, wires):
 
 def test_snapshots_are_listed_and_removed_and_what_was_made_from_them_stays(cluster):
     cluster.create_topic("orders")
-    cluster.produce("orders", "a")
+    cluster.produce("orders", "a", partition=0)
     assert [cluster.snapshot(), cluster.snapshot("mine"), cluster.snapshot()] == ["snapshot-1", "mine", "snapshot-2"]
     assert sorted(cluster.snapshots()) == ["mine", "snapshot-1", "snapshot-2"]
     with cluster.fork("mine") as fork:
@@ -209,7 +209,7 @@ def test_snapshots_are_listed_and_removed_and_what_was_made_from_them_stays(clus
 
 def test_what_cannot_be_done_is_refused_and_changes_nothing(process, cluster):
     cluster.create_topic("orders")
-    cluster.produce("orders", "a")
+    cluster.produce("orders", "a", partition=0)
     cluster.snapshot("mine")
     for call, why in (
         (lambda: cluster.snapshot("mine"), "there is a snapshot mine already"),
@@ -261,7 +261,7 @@ def test_twin_to_await_forks_and_restores(cluster):
         snapshot = await cluster.aio.snapshot()
         fork = await cluster.aio.fork(snapshot)
         assert isinstance(fork.target, Cluster)
-        await fork.produce("orders", "b")
+        await fork.produce("orders", "b", partition=0)
         await cluster.aio.restore(snapshot)
         found = [record.value for record in await fork.consume("orders")]
         await fork.close()
