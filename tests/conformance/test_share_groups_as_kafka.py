@@ -1,6 +1,6 @@
-"""Answers about share groups compared with those that Apache Kafka 4.3.1 gave to the same scripts.
+"""Answers about share groups compared with those that Apache Kafka 4.4.0 gave to the same scripts.
 
-share_groups.json was written by share_scripts.py against a broker of Apache Kafka 4.3.1 (KRaft, one node).
+share_groups.json was written by share_scripts.py against a broker of Apache Kafka 4.4.0 (KRaft, one node).
 """
 
 from __future__ import annotations
