@@ -183,3 +183,8 @@ def test_what_is_no_schema_is_a_fault_with_its_place(schema, why):
 def test_reference_outside_of_the_registry_is_refused(name):
     with pytest.raises(SchemaFaultError, match="no name of a file"):
         check(Job(proto("", (name, 'syntax = "proto3";'))))
+
+
+def test_empty_line_within_a_nested_message_is_indented_as_confluents_is():
+    text = check(Job(proto("message A { message B { int32 x = 1; oneof o { int32 y = 2; } } }"))).text
+    assert "  message B {\n    int32 x = 1;\n  \n    oneof o {\n" in text
