@@ -51,7 +51,10 @@ SAMPLE_S = 5
 COPIERS = 2
 SETTINGS = {
     **PROMPT,
-    # Logs of a steady size, so that what grows is a leak.
+    # Logs of a steady size, and few of what is kept up to a number (fetch sessions of clients that have gone, shards of
+    # groups), so that what grows is a leak.
+    "max.incremental.fetch.session.cache.slots": 50,
+    "offsets.topic.num.partitions": 4,
     "log.segment.bytes": 1 << 20,
     "log.retention.ms": 120_000,
     "offsets.topic.segment.bytes": 1 << 20,
