@@ -120,8 +120,8 @@ NOTES: dict[str, tuple[Note, ...]] = {
 }
 COLD = {
     "kafka-python": "A member that has joined twice, as its topic's metadata came, goes round in `poll`, asks for "
-    "nothing more and sends no heartbeats; 3 of 154 starts, twelve at once, did so in a run of their own. No public issue was "
-    "found.",
+    "nothing more and sends no heartbeats; 3 of 154 starts, twelve at once, did so in a run of their own. "
+    "No public issue was found.",
 }
 KNOWN = {
     "commit": """\
