@@ -30,7 +30,7 @@ from work.scripts import SCRIPTS, Script
 REPOSITORY = Path(__file__).parents[2]
 WARM, ROUNDS, LONG = 20, 40, 400
 COUNTED = tuple(f"{REPOSITORY / name}/" for name in ("protocol", "storage", "broker"))
-SIMULATED = str(REPOSITORY / "storage" / "files" / "sim_env.py")  # the clock that stands
+SIMULATED = str(REPOSITORY / "storage" / "clock" / "manual_clock.py")  # the clock that stands
 START_MS = 1_700_000_000_000
 
 

@@ -58,7 +58,7 @@ def test_connections_of_a_control_that_is_forgotten_are_closed():
             control = Control(f"127.0.0.1:{server.server_address[1]}")
             assert control.of_cluster("c").ask("GET", "/") == {}
             assert len(control._unused) == 1
-            kept.append(control._unused[0].sock)
+            kept.append(control._unused[0]._socket)
             del control
         gc.collect()
         assert [each.fileno() for each in kept] == [-1] * 20
