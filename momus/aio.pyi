@@ -401,7 +401,10 @@ class AsyncHandle(Twin):
 
     @property
     def faults(self) -> AsyncFaults:
-        """What is to go wrong: `broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", trigger=once)`."""
+        """What is to go wrong.
+
+        `broker.faults.inject_error("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", trigger="once")`
+        """
 
     @property
     def journal(self) -> AsyncJournal:

@@ -150,7 +150,10 @@ class ClusterHandle(GroupVerbs):
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong: `broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", trigger=once)`."""
+        """What is to go wrong.
+
+        `broker.faults.inject_error("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", trigger="once")`
+        """
         if self._faults is None or self._faults.control is not self.control:
             from momus.faults import Faults  # 1 ms
 
