@@ -27,6 +27,8 @@ BY_CHANCE: Final = {
     "kafka-hash-order-of-members": "hash maps",
     "kafka-hash-order-of-configs": "hash maps",
     "kafka-random-ids-in-range": "random ids",
+    "kafka-answers-before-its-group-is-written": "how soon Kafka writes; met in one of 20 tries, and in none of 200",
+    "quotas-of-an-entity-named-twice": "met when asked alone, and in one of six runs of all proofs",
     "kafka-remembers-refused-sequences-seen-later": "how soon Kafka closes the connection of a batch with acks=0",
 }
 
@@ -51,7 +53,8 @@ def _produce(case: Case, version: int, *batches: Values, acks: int = -1, transac
 def _list_offsets(case: Case, partition: int = 0, time: int = -1, isolation: int = 0) -> Values:
     parts: list[Plain] = [{"PartitionIndex": partition, "CurrentLeaderEpoch": -1, "Timestamp": time}]
     topics: list[Plain] = [{"Name": TOPIC, "Partitions": parts}]
-    return case.add("ListOffsets", 7, {"ReplicaId": -1, "IsolationLevel": isolation, "Topics": topics})
+    body = {"ReplicaId": -1, "IsolationLevel": isolation, "Topics": topics}
+    return case.add("ListOffsets", 7, body, "reader")  # that of a refused batch with acks=0 is closed
 
 
 def _fetch(case: Case, version: int, topics: list[Plain], **more: Plain) -> Values:
@@ -177,12 +180,6 @@ def subscription_of_now(case: Case) -> None:
     case.add("OffsetDelete", 0, {"GroupId": GROUP, "Topics": parts})
 
 
-def answers_before_its_group_is_written(case: Case) -> None:
-    for at in range(20):
-        _join(case, f"m{at}", SUBSCRIBED, GroupId=f"%g{at}", MemberId="")
-        case.add("DescribeGroups", 5, {"Groups": [f"%g{at}"]})
-
-
 def describes_a_group_made_again(case: Case) -> None:
     changes: list[Plain] = [_internal("%changes")]
     for _ in range(2):
@@ -269,33 +266,24 @@ def keys_of_a_broker(case: Case) -> None:
     _describe(case, 4, "1")
 
 
-def quotas_of_an_entity_named_twice(case: Case) -> None:
-    entity: list[Plain] = [{"EntityType": "user", "EntityName": "%u0"}]
-    ops: list[Plain] = [{"Key": "producer_byte_rate", "Value": 1e6, "Remove": False}]
-    case.add("AlterClientQuotas", 1, {"Entries": [{"Entity": entity, "Ops": ops}] * 2, "ValidateOnly": False})
-    case.add("DescribeClientQuotas", 1, {"Components": [], "Strict": False})
-
-
 PROOFS: Final[dict[str, Callable[[Case], None]]] = {
     "kafka-loads": loads,
     "kafka-forgets-an-empty-group": forgets_an_empty_group,
     "kafka-hides-a-group-without-a-record": hides_a_group_without_a_record,
     "kafka-connection-behind-a-forgotten-request": connection_behind_a_forgotten_request,
     "subscription-of-now": subscription_of_now,
-    "kafka-answers-before-its-group-is-written": answers_before_its_group_is_written,
     "kafka-describes-a-group-made-again": describes_a_group_made_again,
     "kafka-fails-at-a-repartition-topic-named-twice": fails_at_a_repartition_topic_named_twice,
     "kafka-check-lets-first-sequence-through": check_lets_first_sequence_through,
     "kafka-never-answers-two-unknown-partitions": never_answers_two_unknown_partitions,
     "kafka-stable-offset-below-the-start": stable_offset_below_the_start,
-    "kafka-cannot-make-a-log": cannot_make_a_log,
     "kafka-appends-nothing-below-v7": appends_nothing_below_v7,
     "kafka-hangs-behind-a-later-epoch": hangs_behind_a_later_epoch,
     "auto-create-before-the-next-request": created_before_the_next_request,
     "client-metrics": client_metrics,
     "min-insync-of-the-cluster-is-listed": min_insync_is_listed,
     "keys-of-a-broker": keys_of_a_broker,
-    "quotas-of-an-entity-named-twice": quotas_of_an_entity_named_twice,
+    "kafka-cannot-make-a-log": cannot_make_a_log,  # the last: some later changes do not reach that broker
 }
 
 
