@@ -263,8 +263,7 @@ class Connection(ReplyQueue):
             stop = position + 4 + size
             if stop > end or not 8 <= size <= limit:
                 break
-            if not stop_ms and stop != end:
-                stop_ms = monotonic_ms() + SLICE_MS
+            stop_ms = stop_ms or (0 if stop == end else monotonic_ms() + SLICE_MS)
             shortcut = shortcuts.get(api_key)
             if shortcut is None:
                 reply = None
@@ -281,7 +280,7 @@ class Connection(ReplyQueue):
                     break
                 continue
             if reply is None:
-                if self._must_wait(api_key, size):
+                if (size > LARGE_BYTES or api_key in LARGE_REPLIES) and self._must_wait():
                     break
                 service.dispatch(self, data, position, stop, api_key, api_version, correlation_id)
                 if self.closed:
@@ -297,25 +296,21 @@ class Connection(ReplyQueue):
         self.unsent += answered
         if position < end or service.watchers:
             self._taken(data, position, end, is_later)
-        self._speaks(unsent_before, most)
+        if out:
+            turn.durability.speaks(self)
+            if self.unsent > most or len(out) > BACKLOG_SLOTS:
+                self.halt()
+            turn.answered_bytes += self.unsent - unsent_before
         self.weigh(unsent_before)
 
-    def _must_wait(self, api_key: int, size: int) -> bool:
-        """Whether a request is put off to a later turn, because others have had this one's time for large ones."""
-        if (size <= LARGE_BYTES and api_key not in LARGE_REPLIES) or not self.turn.is_full():
+    def _must_wait(self) -> bool:
+        """Whether a large request is put off to a later turn, because others have had this one's time for such."""
+        if not self.turn.is_full():
             return False
         self.halt()
         self.resuming = True
         self.turn.put_off(self._resume)
         return True
-
-    def _speaks(self, unsent_before: int, most: int) -> None:
-        """Have the replies sent at the end of the turn, and read nothing more where too many bytes wait."""
-        if self.out:
-            self.turn.durability.speaks(self)
-            if self.unsent > most or len(self.out) > BACKLOG_SLOTS:
-                self.halt()
-            self.turn.answered_bytes += self.unsent - unsent_before
 
     def _taken(self, data: bytes, position: int, end: int, is_later: bool) -> None:
         """Show the frames that were served to those who watch, and keep what follows them."""

@@ -167,7 +167,7 @@ class Router:
                 connection.refuse(f"API {api_key} cannot be served now: {error}")
                 return
         shared, key = self.shared, None
-        if shared is not None and api_key in SHARED and self.guard is None and self.quotas is None:
+        if shared is not None and api_key in shared.wanted and self.guard is None and self.quotas is None:
             if self._turn.durability.is_settled(self._broker.metadata_flush):
                 key = shared.key(connection, self._decode_header, data, position, stop)
             if key is not None and shared.send(connection, key, correlation_id):
@@ -184,8 +184,8 @@ class Router:
         connection.out.append(None)
         self._metrics.counts[api_key] += 1
         reply = self._serve(connection, slot, route, request, ctx, api_version, correlation_id, data, position, stop)
-        if shared is not None and key is not None:
-            shared.keep(key, request, reply, generation)
+        if shared is not None and api_key in SHARED:
+            shared.keep(api_key, key, request, reply, generation)
 
     def _serve(
         self,

@@ -54,7 +54,17 @@ class _Memory:
 class SharedReplies:
     """The replies of one cluster, each without its size and correlation id."""
 
-    __slots__ = ("_generation", "_is_used", "_replies", "_turn", "kept_bytes", "least_bytes", "most_bytes", "sent")
+    __slots__ = (
+        "_generation",
+        "_is_used",
+        "_replies",
+        "_turn",
+        "kept_bytes",
+        "least_bytes",
+        "most_bytes",
+        "sent",
+        "wanted",
+    )
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -62,6 +72,7 @@ class SharedReplies:
         self.kept_bytes = 0  # of replies and of the requests that ask for them
         self._generation = -1
         self._is_used = False  # since the timer was set
+        self.wanted: set[int] = set()  # APIs of which a reply was large: for others no key is made
         self.least_bytes, self.most_bytes = LEAST_BYTES, MOST_BYTES
         self.sent = 0  # replies that were not made again
 
@@ -97,13 +108,16 @@ class SharedReplies:
         connection.fill(slot, [REPLY_HEAD.pack(size, correlation_id) + first, rest])
         return True
 
-    def keep(self, key: Key, request: Any, reply: Any, generation: int) -> None:
-        """Keep a reply without errors, unless it is small or what it was made from has changed meanwhile.
+    def keep(self, api_key: int, key: Key | None, request: Any, reply: Any, generation: int) -> None:
+        """Keep a reply without errors, unless it is small.
 
+        key          None: it was not asked for, because no reply of this API was large so far. Now it is worth asking.
         generation   that of the time before the request was decided.
         """
-        api_key = API_KEY.unpack_from(key[3])[0]
         if not isinstance(reply, bytes) or len(reply) < self.least_bytes:
+            return
+        if key is None:
+            self.wanted.add(api_key)
             return
         if api_key == ApiKey.DESCRIBE_CONFIGS and any(
             each.resource_type == BROKER_LOGGER for each in request.resources

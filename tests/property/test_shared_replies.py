@@ -16,7 +16,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from test_shortcuts import event
 
-from broker.wire.shared_replies import FIRST_BYTES, IDLE_MS
+from broker.wire.shared_replies import FIRST_BYTES, IDLE_MS, SHARED
 from protocol.messages.cluster import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopicRequest,
@@ -114,6 +114,7 @@ def share_small(history: History) -> None:
     sharing, plain = (side.world.broker.router for side in history.sides)
     if sharing.shared.least_bytes:
         sharing.shared.least_bytes = 0
+        sharing.shared.wanted = set(SHARED)
     plain.shared = None
 
 
@@ -153,6 +154,7 @@ def test_shared_replies_are_those_that_would_be_made(flush, brokers):
 def small(world: World) -> Any:
     """Shares replies of any size."""
     world.broker.router.shared.least_bytes = 0
+    world.broker.router.shared.wanted = set(SHARED)
     return world.broker.router.shared
 
 
@@ -206,7 +208,10 @@ def test_client_with_a_quota_has_each_request_measured():
 def filled(partitions: int = 600) -> World:
     world = World("os")
     topic = CreatableTopic(name="t", num_partitions=partitions, replication_factor=1)
-    Client(world).call(CreateTopicsRequest(topics=[topic], timeout_ms=1), 7)
+    client = Client(world)
+    client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1), 7)
+    client.call(MetadataRequest(topics=None), 11)  # the first large reply says that keeping is worth it
+    assert not world.broker.router.shared.kept_bytes
     return world
 
 
