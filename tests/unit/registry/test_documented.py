@@ -226,9 +226,9 @@ POST /compatibility/subjects/s/versions/1 POST /compatibility/subjects/s/version
 """
 LEFT_OUT = """
 POST /subjects/s/versions/1/tags DELETE /contexts/c GET /v1/metadata/id GET /v1/metadata/deployment POST /associations
-POST /associations:batch GET /associations/resources/r PUT /associations/resources/r DELETE /associations/resources/r
-GET /associations/resources/n/r GET /associations/subjects/s
+POST /associations:batch PUT /associations/resources/r DELETE /associations/resources/r
 """
+NONE_KEPT = "GET /associations/resources/r GET /associations/resources/n/r GET /associations/subjects/s"
 
 
 def operations(rows):
@@ -247,3 +247,11 @@ def test_documented_operation_that_is_left_out_says_so(method, path):
     with pytest.raises(RegistryError, match="does not serve") as refusal:
         find(method, words_of(path))
     assert refusal.value.status == 501
+
+
+@pytest.mark.parametrize(("method", "path"), operations(NONE_KEPT))
+def test_associations_that_clients_look_up_are_none(method, path):
+    """Or confluent-kafka's serializers, which fall back to the topic's name at 404 alone, serialize nothing."""
+    with pytest.raises(RegistryError, match="keeps no associations") as refusal:
+        find(method, words_of(path))
+    assert refusal.value.status == 404
