@@ -27,7 +27,7 @@ from benchmarks.peers import Running, running
 from momus import Broker
 from momus.client.connect_settings import SETTINGS
 from momus.client.wire import Connection
-from protocol.messages.cluster import MetadataRequest
+from protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from protocol.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
@@ -115,6 +115,9 @@ def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> N
     host, _, port = server.address.rpartition(":")
     connection = Connection(host, int(port), 120)
     _fill(connection)
+    while connection.call(FindCoordinatorRequest(key="beside"), version_limit=3).error_code:
+        time.sleep(0.1)  # Kafka makes its topic of offsets first
+    time.sleep(2)
     commits(connection, 1)
     print(f"{peer:>32} {'p50 ms':>10} {'p99 ms':>10} {'p99.9 ms':>10} {'max ms':>10} {'replies/s':>10} {'MB':>8}")
     for name, attack in ({"alone": None} | ON_NEIGHBOURS).items():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from storage.log.log import Log
 
 LARGE_MS: Final = 5  # of a turn for large requests, before those that came meanwhile are served
-LARGE_BYTES: Final = 2 << 20  # of a turn's replies after which large requests wait for the next one
+LARGE_BYTES: Final = 1 << 20  # of a turn's replies after which large requests wait for the next one
 
 
 class Turn:
