@@ -19,9 +19,7 @@ from momus.launch import use_packages
 
 use_packages()
 
-from protocol.api import ApiKey  # noqa: E402  # after use_packages
-from protocol.codegen import codec  # noqa: E402  # the same
-from protocol.header import encode_request_header  # noqa: E402  # the same
+from benchmarks.wire import frame  # noqa: E402  # after use_packages
 from protocol.messages.cluster import MetadataRequest  # noqa: E402  # the same
 from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource  # noqa: E402  # the same
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic  # noqa: E402  # the same
@@ -71,28 +69,22 @@ def handshakes(host: str, port: int, n: int, answers: Any) -> None:
             continue
 
 
-def _frame(request: Any, version: int) -> bytes:
-    api_key = ApiKey(request.API_KEY)
-    body = encode_request_header(api_key, version, 7, "neighbour") + codec(type(request), version).encode(request)
-    return len(body).to_bytes(4, "big") + body
-
-
 def all_topics() -> bytes:
     """Metadata of every topic."""
-    return _frame(MetadataRequest(topics=None), 9)
+    return frame(MetadataRequest(topics=None), 9)
 
 
 def all_configs() -> bytes:
     """DescribeConfigs of every topic."""
     resources = [DescribeConfigsResource(resource_type=2, resource_name=name_of(topic)) for topic in range(TOPICS)]
-    return _frame(DescribeConfigsRequest(resources=resources), 4)
+    return frame(DescribeConfigsRequest(resources=resources), 4)
 
 
 def new_session() -> bytes:
     """A Fetch that opens a session over a thousand partitions and waits for nothing."""
     partitions = [FetchPartition(partition=at, fetch_offset=0, partition_max_bytes=1 << 20) for at in range(PARTITIONS)]
     topics = [FetchTopic(topic=name_of(topic), partitions=partitions) for topic in range(TOPICS // 10)]
-    return _frame(FetchRequest(max_wait_ms=0, min_bytes=0, session_id=0, session_epoch=0, topics=topics), 11)
+    return frame(FetchRequest(max_wait_ms=0, min_bytes=0, session_id=0, session_epoch=0, topics=topics), 11)
 
 
 async def _asks(host: str, port: int, frame: bytes, answers: Any) -> None:
@@ -123,20 +115,20 @@ async def _together(tasks: list[Any]) -> None:
     await asyncio.gather(*tasks)
 
 
-def asking(frame: Callable[[], bytes]) -> Callable[..., None]:
+def asking(question: Callable[[], bytes]) -> Callable[..., None]:
     """Fifty clients that ask one after the other and read each reply."""
 
     def attack(host: str, port: int, n: int, answers: Any) -> None:
-        asyncio.run(_together([_asks(host, port, frame(), answers) for _ in range(50)]))
+        asyncio.run(_together([_asks(host, port, question(), answers) for _ in range(50)]))
 
     return attack
 
 
-def never_reading(frame: Callable[[], bytes]) -> Callable[..., None]:
+def never_reading(question: Callable[[], bytes]) -> Callable[..., None]:
     """Five hundred clients that ask and read nothing."""
 
     def attack(host: str, port: int, n: int, answers: Any) -> None:
-        asyncio.run(_together([_never_reads(host, port, frame()) for _ in range(500)]))
+        asyncio.run(_together([_never_reads(host, port, question()) for _ in range(500)]))
 
     return attack
 

@@ -21,9 +21,8 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from benchmarks.wire import frame
 from momus import Broker
-from protocol.codegen import codec
-from protocol.header import encode_request_header
 from protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -45,13 +44,7 @@ def frames() -> tuple[bytes, bytes]:
     places = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")]
     topics = [OffsetCommitRequestTopic(name="topic-00000", partitions=places)]
     commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
-    made = []
-    for request, version in ((produce, 9), (commit, 8)):
-        body = encode_request_header(request.API_KEY, version, 1, "load") + codec(type(request), version).encode(
-            request
-        )
-        made.append(len(body).to_bytes(4, "big") + body)
-    return made[0], made[1]
+    return frame(produce, 9), frame(commit, 8)
 
 
 class Load:

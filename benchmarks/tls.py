@@ -26,8 +26,7 @@ from momus.launch import use_packages
 
 use_packages()
 
-from protocol.codegen import codec  # noqa: E402  # after use_packages
-from protocol.header import encode_request_header  # noqa: E402  # the same
+from benchmarks.wire import frame  # noqa: E402  # after use_packages
 from protocol.messages.cluster import (  # noqa: E402  # the same
     FindCoordinatorRequest,
     MetadataRequest,
@@ -111,12 +110,6 @@ def one_reply(sock: Any) -> bytes:
             raise ConnectionError("the broker has hung up")
         data += part
     return data
-
-
-def frame(request: Any, version: int) -> bytes:
-    """One request."""
-    body = encode_request_header(request.API_KEY, version, 1, "load") + codec(type(request), version).encode(request)
-    return len(body).to_bytes(4, "big") + body
 
 
 def produce(size: int) -> bytes:

@@ -170,7 +170,7 @@ class Router:
         if shared is not None and api_key in shared.wanted and self.guard is None and self.quotas is None:
             if self._turn.durability.is_settled(self._broker.metadata_flush):
                 key = shared.key(connection, self._decode_header, data, position, stop)
-            if key is not None and shared.send(connection, key, correlation_id):
+            if key is not None and shared.send(connection, api_key, key, correlation_id):
                 return
         try:
             request, ctx = self._decode(connection, route, data, position, stop, api_version)

@@ -8,7 +8,6 @@ Where an authorizer or a quota is asked for each request, nothing is shared.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from broker.wire.route import REPLY_HEAD
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 # node, name of the listener, the broker's address that the client connected to; API, version and body of the request
 Key: TypeAlias = tuple[int, str, str, bytes]
 
-API_KEY: Final = Struct(">h")
 SHARED: Final = frozenset(
     (ApiKey.METADATA, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_TOPIC_PARTITIONS),
 )
@@ -88,7 +86,7 @@ class SharedReplies:
         asked = data[position + 4 : position + 8] + data[at:stop]
         return connection.node_id, connection.listener.name, connection.local_host, asked
 
-    def send(self, connection: Connection, key: Key, correlation_id: int) -> bool:
+    def send(self, connection: Connection, api_key: int, key: Key, correlation_id: int) -> bool:
         """Answer with a reply that was made for another client, or for an earlier request. False: there is none."""
         turn = self._turn
         if self._generation != turn.learned.generation:
@@ -98,7 +96,7 @@ class SharedReplies:
             return False
         self._is_used = True
         self.sent += 1
-        turn.metrics.counts[API_KEY.unpack_from(key[3])[0]] += 1
+        turn.metrics.counts[api_key] += 1
         turn.durability.speaks(connection)
         turn.answered_bytes += len(kept[1])  # the turn sends them, although the connection holds nothing of its own
         slot = connection.next_slot

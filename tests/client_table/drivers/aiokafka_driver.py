@@ -5,27 +5,17 @@ from __future__ import annotations
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from lines import REQUEST_MS, TOPIC, commands, hello, refusal, say
+from lines import CLIENT, CONSUMER, TOPIC, commands, hello, refusal, say
 
 
 class Driver:
     """One producer or one consumer at a time."""
 
     async def producer(self, address: str) -> None:
-        made = AIOKafkaProducer(bootstrap_servers=address, client_id="driver", request_timeout_ms=REQUEST_MS)
-        await self._start(made)
+        await self._start(AIOKafkaProducer(bootstrap_servers=address, **CLIENT))
 
     async def consumer(self, address: str, group: str) -> None:
-        made = AIOKafkaConsumer(
-            TOPIC,
-            bootstrap_servers=address,
-            client_id="driver",
-            group_id=group,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            request_timeout_ms=REQUEST_MS,
-        )
-        await self._start(made)
+        await self._start(AIOKafkaConsumer(TOPIC, bootstrap_servers=address, group_id=group, **CONSUMER))
 
     async def _start(self, made: AIOKafkaProducer | AIOKafkaConsumer) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka import KafkaConsumer, KafkaProducer
-from lines import REQUEST_MS, TOPIC, WHOLE_MS, commands, hello, refusal, say
+from lines import CLIENT, CONSUMER, TOPIC, WHOLE_MS, commands, hello, refusal, say
 
 
 class Driver:
@@ -12,22 +12,18 @@ class Driver:
     def producer(self, address: str) -> None:
         self.made = KafkaProducer(
             bootstrap_servers=address,
-            client_id="driver",
-            request_timeout_ms=REQUEST_MS,
             delivery_timeout_ms=WHOLE_MS,
             max_block_ms=WHOLE_MS,
+            **CLIENT,
         )
 
     def consumer(self, address: str, group: str) -> None:
         self.made = KafkaConsumer(
             TOPIC,
             bootstrap_servers=address,
-            client_id="driver",
             group_id=group,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
             max_poll_records=1,
-            request_timeout_ms=REQUEST_MS,
+            **CONSUMER,
         )
 
     def produce(self, value: str) -> None:

@@ -13,6 +13,9 @@ import sys
 TOPIC = "orders"
 REQUEST_MS = 10_000  # how long a client waits for one reply, where it can be told so
 WHOLE_MS = 30_000  # how long it may try in all, where it can be told so
+# Of kafka-python and aiokafka, which have the same words.
+CLIENT = {"client_id": "driver", "request_timeout_ms": REQUEST_MS}
+CONSUMER = {**CLIENT, "auto_offset_reset": "earliest", "enable_auto_commit": False}
 
 
 def say(*words: object) -> None:
