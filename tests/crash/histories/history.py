@@ -44,7 +44,7 @@ class Journal:
         return self._number
 
     def end(self, number: int, is_done: bool | None, **facts: Any) -> None:
-        """It is known what became of it; None: it is known that nobody knows."""
+        """It is known what became of it; None: its outcome stays unknown."""
         self._write({"n": number, "t": self._now(), "done": is_done, "facts": facts})
 
     def _write(self, line: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ class Ledger:
         return View([*copied.must, *since.must], [*copied.may, *since.may])
 
     def forks(self, cut: int) -> Iterator[tuple[str, View]]:
-        """The forks that must be there, and what they hold: nobody writes to them."""
+        """The forks that must be there, and what they hold: no client writes to them."""
         for entry in self.entries:
             if entry.kind == "fork" and entry.told <= cut:
                 yield entry.facts["name"], self._copied(self._named("snapshot", entry.facts["snapshot"]))
