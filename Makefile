@@ -7,11 +7,13 @@ BIN := $(VENV)/bin
 LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
+# pytest's workers, two a processor of the usual two: clients wait, and two workers leave a third of the time unused.
+WORKERS ?= 4
 
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
+.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java test-proxy differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels binary docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -30,7 +32,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --durations-min 3 \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10 --durations-min 3 \
 	  -m "not java and not spark and not page and not image and not slow" $(ARGS)
 
 # The inner loop: what runs in this process alone, 45 seconds on two free cores.
@@ -54,12 +56,17 @@ test-construct: $(VENV)/.dev
 
 # The same broker under Apache Kafka's own clients and console tools, fetched by Maven on the first run.
 test-java e2e-java: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "java and not spark" --require-java $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "java and not spark and not proxy" --require-java $(ARGS)
 
-# The Go module and the JUnit extension that start a broker and steer it; needs go, java and mvn.
+# momus proxy before Apache Kafka 4.4.0, 4.3.1 and 3.9.1, fetched by Maven, kfake, built by go, and three nodes that are killed; the
+# checks of Java's clients with it and without.
+test-proxy: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/e2e/proxy -m "java or not java" --require-java --timeout 900 $(ARGS)
+
+# The kits for Go, the JVM and Node, each with the orders suite in its language; needs go, java, mvn, node and npm. What is here of
+# go, mvn and npm is run; the others are named.
 test-clients: $(VENV)/.core
-	cd clients/go && MOMUS_COMMAND="$(CURDIR)/$(BIN)/momus" go test -count=1 ./...
-	MOMUS_COMMAND="$(CURDIR)/$(BIN)/momus" mvn -B -q -f clients/junit/pom.xml test
+	tools/test_clients.sh "$(CURDIR)/$(BIN)/momus"
 
 # The image, built and run on a Docker Engine: the one that answers, or Debian's, installed and started here as root.
 test-image: $(VENV)/.dev
@@ -133,6 +140,10 @@ compiled: $(VENV)/.dev
 wheels: $(VENV)/.wheels
 	$(BIN)/python tools/wheels.py $(ARGS)
 
+# The binary for machines without Python, in dist: for Linux and this processor; needs a C compiler and binutils.
+binary: $(VENV)/.wheels
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/binary.py $(ARGS)
+
 # The documents as a site with search and an API reference, in build/site; a warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/python tools/docs_site.py
@@ -168,7 +179,7 @@ work-counts: $(VENV)/.dev
 
 # The page of the control plane in headless Chromium: its numbers held against the admin API, and axe-core's findings.
 test-page: $(VENV)/.page-dev
-	$(BIN)/python -m pytest tests/e2e/page -m page --require-page $(ARGS)
+	$(BIN)/python -m pytest tests/e2e/page -n 2 --dist loadfile -m page --require-page $(ARGS)
 
 # The pictures of docs/page.md.
 page-shots: $(VENV)/.page-dev

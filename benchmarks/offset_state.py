@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.broker import Broker
-from broker.cluster.directory import DataDirectory
+from broker.cluster.data.directory import DataDirectory
 from broker.cluster.listeners import make_nodes
 from broker.config.settings import BrokerConfig
 from broker.coordinator.offsets.columns import Committed

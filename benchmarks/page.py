@@ -1,11 +1,12 @@
 """What the page costs: its first paint, and what one left open takes of the broker and of the browser under load.
 
-    python -m benchmarks.page [--topics 10000] [--minutes 5] [--rate 1000] [--views topics,journal]
+    python -m benchmarks.page [--topics 10000] [--groups 5000] [--minutes 5] [--rate 1000] [--views topics,journal]
 
-Needs the extra page-dev and chromium. A broker with many topics is given RATE requests a second, 9 of 10 a Produce and
-one an OffsetCommit, on 8 connections. Printed: the first contentful paint of each view (median of five fresh tabs), and
-for each of VIEWS, open for MINUTES: the CPU of the broker without the page (a minute before and one after) and with it,
-the heap of the page's script (after a collection) and the broker's resident memory, at the start and at the end.
+Needs the extra page-dev and chromium. A broker with many topics and groups is given RATE requests a second, 9 of 10 a
+Produce and one an OffsetCommit, on 8 connections. Printed: the first contentful paint of each view meanwhile (median of
+seven fresh tabs, and the longest) beside that of a line of text, and for each of VIEWS (none: ""), open for MINUTES:
+the CPU of the broker without the page (a minute before and one after) and with it, the heap of the page's script (after
+a collection) and the broker's resident memory, at the start and at the end.
 """
 
 from __future__ import annotations
@@ -31,9 +32,27 @@ from protocol.messages.offsets import (
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import build_batch
 
-VIEWS = ("topics", "groups", "journal", "faults", "transactions", "cluster")
+VIEWS = ("timeline", "topics", "groups", "journal", "faults", "transactions", "schemas", "security", "cluster")
+BARE = "a line of text"  # what the machine takes for any page, in the same minute
+FIRST_PAINT = """() => new Promise((tell) => new PerformanceObserver((list) => {
+  for (const each of list.getEntriesByName("first-contentful-paint")) tell(each.startTime);
+}).observe({ type: "paint", buffered: true }))"""
+ROUNDS = 7
 CONNECTIONS = 8
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def make_groups(address: str, count: int) -> None:
+    """Groups that have committed an offset."""
+    host, _, port = address.rpartition(":")
+    places = [OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")]
+    topics = [OffsetCommitRequestTopic(name="topic-00000", partitions=places)]
+    with socket.create_connection((host, int(port))) as wire, wire.makefile("rb") as replies:
+        for number in range(count):
+            group = f"group-{number:05}"
+            commit = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
+            wire.sendall(frame(commit, 8))
+            replies.read(int.from_bytes(replies.read(4), "big"))
 
 
 def frames() -> tuple[bytes, bytes]:
@@ -108,17 +127,14 @@ def heap_mb(tab: Any) -> float:
     return float(found)
 
 
-def first_paint_ms(browser: Any, broker: Broker, view: str) -> float:
-    """From the start of the navigation, in a tab with nothing cached; the median of five."""
-    paints = []
-    for _ in range(5):
-        context = browser.new_context()
-        tab = context.new_page()
-        tab.goto(f"{broker.ui_url.partition('#')[0]}#/default/{view}")
-        tab.wait_for_selector("h1")
-        paints.append(tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-        context.close()
-    return statistics.median(paints)
+def first_paint(browser: Any, url: str) -> float:
+    """From the start of the navigation to the first content, in ms, in a tab with nothing cached."""
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(url)
+    found = float(tab.evaluate(FIRST_PAINT))
+    context.close()
+    return found
 
 
 def left_open(browser: Any, broker: Broker, load: Load, view: str, seconds: float) -> None:
@@ -146,22 +162,34 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topics", type=int, default=10_000)
+    parser.add_argument("--groups", type=int, default=5_000)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--rate", type=int, default=1000)
     parser.add_argument("--views", default="topics,journal")
     options = parser.parse_args()
     with Broker(journal_mb=16) as broker, sync_playwright() as playwright:
-        for number in range(options.topics):
-            broker.create_topic(f"topic-{number:05}")
+        broker.create_topics({f"topic-{number:05}": 1 for number in range(options.topics)})
+        make_groups(broker.bootstrap_servers, options.groups)
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        print(f"{'first paint':>13}", *(f"{view} {first_paint_ms(browser, broker, view):.0f} ms," for view in VIEWS))
         load = Load(broker.bootstrap_servers, options.rate)
+        begin_s, sent = time.monotonic(), load.sent
+        origin = f"http://{broker.control.address}"
+        urls = {BARE: f"{origin}/healthz", **{view: f"{origin}/ui#/default/{view}" for view in VIEWS}}
+        paints: dict[str, list[float]] = {what: [] for what in urls}
+        for _ in range(ROUNDS):  # in turns, so that other work of the machine is in all of them
+            for what, url in urls.items():
+                paints[what].append(first_paint(browser, url))
+        of_each = (f"{what} {statistics.median(found):.0f}, {max(found):.0f}" for what, found in paints.items())
+        print("first paint in ms, median and longest:", "; ".join(of_each))
+        bare, ours = statistics.median(paints[BARE]), statistics.median(each for view in VIEWS for each in paints[view])
+        print(f"all views {ours:.0f}, {ours / bare:.2f} times {BARE}: {ours - bare:+.0f} ms")
+        print(f"beside {(load.sent - sent) / (time.monotonic() - begin_s):.0f} requests a second")
         print(
             f"{'left open':>13} {'requests':>10} {'CPU off':>10} {'CPU on':>10} {'more':>8} {'heap':>17} {'broker':>20}"
         )
         try:
-            for view in options.views.split(","):
+            for view in filter(None, options.views.split(",")):
                 left_open(browser, broker, load, view, options.minutes * 60)
         finally:
             load.stop()

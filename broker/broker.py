@@ -7,20 +7,22 @@ what it uses of Broker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from broker.cluster.metadata import ClusterMetadata, Topic
+from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_image import shrink
 from broker.cluster.metadata_plans import start_up
 from broker.cluster.nodes import Nodes
 from broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from broker.cluster.topics import Topic
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.coordinator.group_shards import GroupShards
 from broker.coordinator.runtime import UNLOADED, Shard
 from broker.coordinator.shard_parts import LoneLog
 from broker.handlers import make_routes
+from broker.journal.keeping import keep_journal
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.table import Partitions
 from broker.turn.durability import Durability, FlushState, Held
@@ -29,16 +31,15 @@ from broker.turn.turn import Turn
 from broker.upkeep.archive_wait import ArchiveWait
 from broker.upkeep.maintenance import Maintenance
 from broker.wire.clients import Clients
+from broker.wire.route import offered
 from broker.wire.router import Router
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.cluster.listeners import Node
     from broker.config.settings import BrokerConfig
-    from broker.coordinator.share.dead_letters.sending import Place
+    from broker.coordinator.share.dead_letters.sending import QueuePartition
     from broker.coordinator.share.sessions import ShareSession
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
@@ -60,6 +61,8 @@ class Broker:
     The server around it runs the `turn` and makes connections with `clients`.
     """
 
+    router_class: ClassVar[type[Router]] = Router
+    upstream: Any = None  # of a proxy: the cluster that answers the control plane; None: this broker answers
     fault_numbers: Iterator[int] | None = None  # in names of faults; a cluster's go on from life to life. None: from 1
 
     def __init__(
@@ -84,14 +87,10 @@ class Broker:
         durability = Durability(fsync=config.flush == "fsync", start_sync=start_sync, refuse=self._refuse_held)
         self.turn = Turn(env, durability, self.metrics, call_soon)
         routes = make_routes(config.release)
-        self.router = Router(self, routes, self.turn)
+        self.router = self.router_class(self, routes, self.turn)
         self.parked = self.router.parked
         self.clients = Clients(self.turn, config, self.parked, self.router)
-        self.api_versions = [
-            (route.api_key, route.min_version, route.max_version)
-            for route in routes
-            if route.min_version <= route.max_version
-        ]
+        self.api_versions = offered(routes)
         self.metadata_shard = Shard(
             self.turn,
             self.parked,
@@ -120,9 +119,8 @@ class Broker:
 
     def _authorize(self) -> None:
         """Ask an authorizer before every handler."""
-        # 8 ms: most brokers have no authorizer
-        from broker.authorization.authorizer import Authorizer
-        from broker.authorization.table import Guard
+        from broker.authorization.authorizer import Authorizer  # 8 ms: most brokers have no authorizer
+        from broker.authorization.table import Guard  # the same 8 ms
 
         self.router.guard = Guard(Authorizer(self.config, lambda: self.metadata.acls), lambda: self.metadata)
 
@@ -145,8 +143,7 @@ class Broker:
         return metadata
 
     def _records_at_load(self, metadata: ClusterMetadata, rng: Rng) -> list[bytes]:
-        """What a load of the metadata appends: at a start what that needs, and after a failed write, when nodes may be
-        stopped, what the partitions need."""
+        """What a load of the metadata appends: what a start needs, or after a failed write what the partitions need."""
         if not self._is_open or "metadata.version" not in metadata.feature_levels:
             return start_up(metadata, rng)
         return self.nodes.records_of_moves()
@@ -154,19 +151,11 @@ class Broker:
     def _metadata_changed(self) -> None:
         """Something in the metadata has changed: shortcuts forget, and quotas begin or end to be obeyed."""
         self.turn.learned.drop()
-        quotas = self.metadata.clients.quotas
-        if quotas or self.clients.address_quotas is not None:
-            self._obey_address_quotas()
-        has_quotas = any(entity[0][0] != "ip" for entity in quotas)
-        if has_quotas == (self.router.quotas is not None):
-            return
-        if has_quotas:
-            from broker.quotas.client_quotas import ClientQuotas  # 4 ms: most brokers have no quotas
+        clients, router = self.clients, self.router
+        if self.metadata.clients.quotas or clients.address_quotas is not None or router.quotas is not None:
+            from broker.quotas.obeyed import obey_quotas  # 4 ms: most brokers have no quotas
 
-            self.router.quotas = ClientQuotas(self.turn, self.config, lambda: self.metadata, self.fetch_sessions)
-        else:
-            self.router.quotas = None
-        self.clients.pass_by("quotas", has_quotas)  # they measure nothing
+            obey_quotas(self.turn, self.config, clients, router, self.fetch_sessions, lambda: self.metadata)
 
     def _follow_topics(self) -> None:
         self.metadata.listeners.append(self._topic_changed)
@@ -174,15 +163,6 @@ class Broker:
     def _topic_changed(self, event: str, topic: Topic, _index: int) -> None:
         if event == "deleted" and self.clients.journal is not None:
             self.clients.journal.topic_deleted(topic.topic_id, topic.name)
-
-    def _obey_address_quotas(self) -> None:
-        from broker.quotas.address_quotas import IP, AddressQuotas  # 4 ms: most brokers have no quotas
-        from broker.quotas.client_quotas import window_of  # the same 4 ms
-
-        if not any(entity[0][0] == IP for entity in self.metadata.clients.quotas):
-            self.clients.address_quotas = None
-        elif self.clients.address_quotas is None:
-            self.clients.address_quotas = AddressQuotas(lambda: self.metadata.clients.quotas, window_of(self.config))
 
     # -- opening and closing
 
@@ -240,6 +220,11 @@ class Broker:
         return machine
 
     @property
+    def topics_by_id(self) -> Mapping[bytes, Any]:
+        """What has a `name`, by topic id: the topics that requests name by their ids."""
+        return self.metadata.topics_by_id
+
+    @property
     def metadata_flush(self) -> FlushState:
         """The flush state of the metadata log."""
         return self.metadata_shard.flush_state
@@ -273,9 +258,7 @@ class Broker:
     def faults(self) -> FaultTable:
         """The faults that a test has set, made when first needed."""
         if self._faults is None:
-            from broker.faults.table import FaultTable  # 6 ms: most brokers have none
-
-            self._faults = FaultTable(
+            self._faults = self._fault_table()(
                 self.turn,
                 self.clients,
                 self.router,
@@ -286,6 +269,11 @@ class Broker:
                 self.fault_numbers or count(1),
             )
         return self._faults
+
+    def _fault_table(self) -> type[FaultTable]:
+        from broker.faults.table import FaultTable  # 6 ms: most brokers have none
+
+        return FaultTable
 
     def _share_session(self, node_id: int, group_id: str, member_id: str) -> ShareSession | None:
         return self._share.sessions.get(node_id, group_id, member_id) if self._share is not None else None
@@ -299,37 +287,15 @@ class Broker:
 
     def keep_journal(self, limit_bytes: int, recording: Recording | None = None) -> None:
         """Keep the last requests and replies, up to so many bytes, 0: none; with a recording, in that as well."""
-        clients = self.clients
-        if clients.journal is not None and (
-            clients.journal.recording is not recording or (limit_bytes == 0 and recording is None)
-        ):
-            clients.unwatch(clients.journal)
-            clients.journal = None
-        if clients.journal is not None:
-            clients.journal.limit_bytes = limit_bytes
-            return
-        if recording is not None:
-            from broker.journal.recording import RecordingRing  # 4 ms: few brokers are recorded
-
-            clients.journal = RecordingRing(self.turn.env.clock, limit_bytes, recording)
-        elif limit_bytes:
-            from broker.journal.ring import Ring  # 3 ms: most brokers keep no journal
-
-            clients.journal = Ring(self.turn.env.clock, limit_bytes)
-        else:
-            return
-        self._explain_refusals()
-        clients.watch(clients.journal)
+        if keep_journal(self.clients, self.turn.env.clock, limit_bytes, recording):
+            self._explain_refusals()
 
     def measure(self) -> None:
         """Measure how long requests take from now on."""
-        metrics, monotonic_us = self.turn.metrics, self.turn.env.clock.monotonic_us
-        if metrics.turn_begins is None:
-            from broker.wire.meter import Meter  # 2 ms: most brokers are not measured
+        if self.turn.metrics.turn_begins is None:
+            from broker.wire.meter import measure  # 2 ms: most brokers are not measured
 
-            meter = Meter(metrics.latencies, lambda: monotonic_us() / 1_000_000)
-            metrics.turn_begins = meter.begin
-            self.clients.watch(meter)
+            measure(self.turn, self.clients)
 
     @property
     def security(self) -> Security:
@@ -360,13 +326,12 @@ class Broker:
         """The error that a test wants a write to a dead-letter queue to meet."""
         return None if self._faults is None else self._faults.letter_fault(group_id, queue, partition)
 
-    def letters_written(self, place: Place, batch: bytes, first: int, error: KafkaError | None) -> None:
+    def letters_written(self, place: QueuePartition, batch: bytes, first: int, error: KafkaError | None) -> None:
         """The journal keeps what the broker has written, or tried to write, to a dead-letter queue."""
-        journal = self.clients.journal
-        if journal is not None:
+        if self.clients.journal is not None:
             from broker.journal.own_writes import keep_produce  # 2 ms: most brokers keep no journal
 
-            keep_produce(journal, place, batch, first, error)
+            keep_produce(self.clients.journal, place, batch, first, error)
 
     def shards_of(self, topic_name: str) -> Sequence[Shard]:
         """The shards whose logs make up an internal topic."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from momus.cluster import Cluster, ClusterError, Snapshot
-    from momus.control import BrokerDiedError, ControlError
+    from momus.control import BrokerDiedError, ControlError, NotOnUpstreamError
     from momus.difference import Difference, diff
     from momus.faults import Fault, FaultTimeoutError
     from momus.journal import JournalError
@@ -37,6 +37,7 @@ __all__ = [
     "JournalEntry",
     "JournalError",
     "MakeKafkaBroker",
+    "NotOnUpstreamError",
     "Record",
     "Snapshot",
     "WaitTimeoutError",
@@ -47,7 +48,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Late, because the command line imports this package too and needs no subprocess to serve.
-_PLACES = {
+_MODULES = {
     "Broker": "kit.process",
     "BrokerDiedError": "control",
     "BrokerError": "kit.process",
@@ -60,6 +61,7 @@ _PLACES = {
     "JournalEntry": "kit.typed",
     "JournalError": "journal",
     "MakeKafkaBroker": "kit.plugin_options",
+    "NotOnUpstreamError": "control",
     "Record": "record",
     "Snapshot": "cluster",
     "WaitTimeoutError": "kit.asks",
@@ -68,8 +70,8 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'momus' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"momus.{_PLACES[name]}"), name)
+    return getattr(import_module(f"momus.{_MODULES[name]}"), name)

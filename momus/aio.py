@@ -36,6 +36,8 @@ class Twin:
         if name in ASKS and isinstance(getattr(type(target), name, None), property):
             return asyncio.to_thread(getattr, target, name)
         found = getattr(target, name)
+        if isinstance(found, str):  # the name of a cluster can be called too, and asks nothing
+            return found
         if callable(found):
 
             async def call(*arguments: Any, **words: Any) -> Any:

@@ -24,6 +24,7 @@ from momus.kit.typed import (
     When,
     WhenOrMiddle,
 )
+from momus.kit.upstream.cluster_name import ClusterName
 from momus.record import Record
 
 class Twin:
@@ -356,6 +357,32 @@ class AsyncHandle(Twin):
         Errors: ControlError: there is no such group or member.
         """
 
+    async def stop_broker(self, node_id: int) -> None:
+        """Stop one of several virtual brokers, counted from 1: the others lead what it led."""
+
+    async def start_broker(self, node_id: int) -> None:
+        """Start a virtual broker again, on the same port."""
+
+    async def lag_follower(self, node_id: int) -> None:
+        """Let a virtual broker fetch nothing: what it follows is not committed until it leaves the in-sync replicas."""
+
+    async def release_follower(self, node_id: int) -> None:
+        """Let a broker that lags catch up; it is in sync again."""
+
+    async def pause_broker(self, node_id: int) -> None:
+        """Let a virtual broker read and answer nothing, as a process that is stopped; its connections stay open.
+
+            broker.pause_broker(2)
+            ...                                 # clients wait; no other leads what it led
+            broker.clock.advance(seconds=10)    # its session has ended (broker.session.timeout.ms, 9 s): others lead
+            broker.resume_broker(2)
+
+        Calls of the test are answered all the same. Errors: ControlError: it is stopped, or there is none.
+        """
+
+    async def resume_broker(self, node_id: int) -> None:
+        """Let a broker that is paused go on: it answers what it was sent, and is in sync, and leads, again."""
+
     @property
     def bootstrap_servers(self) -> str:
         """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
@@ -409,32 +436,6 @@ class AsyncHandle(Twin):
     @property
     def journal(self) -> AsyncJournal:
         """Its last requests and replies: `broker.journal.verify(api="OffsetCommit", group="billing", times=3)`."""
-
-    async def stop_broker(self, node_id: int) -> None:
-        """Stop one of several virtual brokers, counted from 1: the others lead what it led."""
-
-    async def start_broker(self, node_id: int) -> None:
-        """Start a virtual broker again, on the same port."""
-
-    async def lag_follower(self, node_id: int) -> None:
-        """Let a virtual broker fetch nothing: what it follows is not committed until it leaves the in-sync replicas."""
-
-    async def release_follower(self, node_id: int) -> None:
-        """Let a broker that lags catch up; it is in sync again."""
-
-    async def pause_broker(self, node_id: int) -> None:
-        """Let a virtual broker read and answer nothing, as a process that is stopped; its connections stay open.
-
-            broker.pause_broker(2)
-            ...                                 # clients wait; no other leads what it led
-            broker.clock.advance(seconds=10)    # its session has ended (broker.session.timeout.ms, 9 s): others lead
-            broker.resume_broker(2)
-
-        Calls of the test are answered all the same. Errors: ControlError: it is stopped, or there is none.
-        """
-
-    async def resume_broker(self, node_id: int) -> None:
-        """Let a broker that is paused go on: it answers what it was sent, and is in sync, and leads, again."""
 
     async def reset(self) -> None:
         """Drop all data, connections, faults and moves of the clock; addresses and settings stay."""
@@ -554,6 +555,10 @@ class AsyncCluster(AsyncHandle):
     async def close(self) -> None:
         """Remove the cluster and its data; its clients are disconnected."""
 
+    async def close_verified(self) -> builtins.list[str]:
+        """Close it. Returns a sentence for whatever its test must fail for, as `unverified` does, in one exchange where
+        there is none."""
+
     @property
     def log(self) -> str:
         """What its process has logged since the cluster was made, of other clusters too; empty when all is well."""
@@ -579,6 +584,8 @@ class AsyncBroker(AsyncHandle):
     load       a file, a folder of files or a mapping that it is filled with before it serves (docs/load.md); at a
                start with the same data not again.
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
+    upstream   HOST:PORT[,...] of a Kafka cluster: be a proxy before it (docs/proxy.md), with faults and journal.
+    upstream_config  how the proxy connects to it, in the words of a client.properties.
     """
 
     async def start(self) -> Self:
@@ -600,6 +607,10 @@ class AsyncBroker(AsyncHandle):
     @property
     def bootstrap_servers(self) -> str:
         """`HOST:PORT[,HOST:PORT...]`, as clients take it."""
+
+    @property
+    def name(self) -> ClusterName:
+        """The name of the cluster; `broker.name("orders")` gives a topic or group one, unique before a real cluster."""
 
     async def create_cluster(self, **words: Any) -> AsyncCluster:
         """Another cluster in this process. Words: brokers, config, flush ("memory"), listen, seed, at, name."""

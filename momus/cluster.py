@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from momus.handle import ClusterHandle, settings
+from momus.handle import VERIFY, ClusterHandle, settings, unmet_faults
 from momus.kit.asks import Returned
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.quoting import quoted
-from momus.kit.words import check_users
+from momus.kit.upstream.cluster_name import ClusterName
+from momus.kit.words import check_users, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Cluster(Forkable):
         return cluster
 
     def _found(self, control: Control, made: Any, log: Callable[[], str] | None) -> None:
-        self.name: str = made["name"]
+        self.name = ClusterName(made["name"], made.get("run", ""))
         self.cluster_id: str = made["cluster_id"]
         self._bootstrap_servers: str = made["bootstrap_servers"]
         self._control = control.of_cluster(self.name)
@@ -257,6 +257,21 @@ class Cluster(Forkable):
                 self.is_open = False
                 with suppress(BrokerDiedError):  # then it is gone
                     self._ask("DELETE", "")
+
+    def close_verified(self) -> list[str]:
+        """Close it. Returns a sentence for whatever its test must fail for, as `unverified` does, in one exchange where
+        there is none."""
+        if unmet_faults not in VERIFY or (self._faults is not None and self._faults.unmet_before):
+            wrong = self.unverified()
+            self.close()
+            return wrong
+        others = [sentence for check in VERIFY if check is not unmet_faults for sentence in check(self)]
+        if not others and "removed" in self._ask("DELETE", "?met=true"):
+            self.is_open = False
+            return []
+        wrong = [*unmet_faults(self), *others]
+        self.close()
+        return wrong
 
     @property
     def log(self) -> str:

@@ -17,8 +17,7 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.quoting import quoted
-from momus.kit.words import unknown
+from momus.kit.words import quoted, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +32,15 @@ MILLISECOND = timedelta(milliseconds=1)
 UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 
 
+NOT_IMPLEMENTED = 501
+
+
 class ControlError(RuntimeError):
     """The broker refused, and says why."""
+
+
+class NotOnUpstreamError(ControlError):
+    """This is a proxy, and what was asked for is inside the cluster that it stands before (docs/proxy.md)."""
 
 
 class BrokerDiedError(ControlError, ConnectionError):
@@ -115,7 +121,8 @@ class Control:
         data = None if body is None else json.dumps(body).encode()
         status, answer = self._exchange(method, path, data)
         if status != 200:
-            raise ControlError(json.loads(answer)["error"])
+            kind = NotOnUpstreamError if status == NOT_IMPLEMENTED else ControlError
+            raise kind(json.loads(answer)["error"])
         return json.loads(answer)
 
     def read(self, path: str) -> str:

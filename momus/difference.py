@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from momus.kit.quoting import quoted
+from momus.kit.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ In the repository `broker`, `protocol`, `storage` and `pipeline` are top-level; 
 broker's subprocess) puts them on its path.
 
 Run as a file, under `python -I`, with one argument: JSON of `paths` (put after the interpreter's own) and
-`serve` (the arguments of broker.shell.server.serve). Isolated mode ignores PYTHONPATH, the user's site-packages and
-the working directory, so that whatever a project has lying about cannot change the broker; `paths` brings
-back the folders that dependencies may be in.
+`run`, the function that serves as "module:function", with its arguments in `serve`.
+Isolated mode ignores PYTHONPATH, the user's site-packages and the working directory, so that whatever a project has
+lying about cannot change the broker; `paths` brings back the folders that dependencies may be in.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -88,11 +89,10 @@ def main() -> None:
     # Isolated mode ran site before us, so what is here already keeps its place.
     sys.path += [path for path in options["paths"] if path not in sys.path]
     use_packages()
-    from broker.shell.server import serve
-
     parent_pid, temporary = options["parent_pid"], options["temporary"]
     threading.Thread(target=watch_parent, args=(parent_pid,), name="parent", daemon=True).start()
-    code = serve(**options["serve"])
+    module, _, name = options["run"].partition(":")
+    code = getattr(importlib.import_module(module), name)(**options["serve"])
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice, and we are on our way
     if os.getppid() != parent_pid:
         # The process that made this folder was killed and cannot remove it.

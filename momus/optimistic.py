@@ -27,13 +27,13 @@ INVALID_REQUEST = 42
 RETRIABLE = (14, 15, 16)  # the coordinator is loading, not there, or elsewhere
 RETRY_PAUSE_S = 0.05
 
-Place = tuple[str, int]  # topic and partition
+TopicPartition = tuple[str, int]  # topic and partition
 
 
 class OffsetConflict(Exception):  # noqa: N818  # a result, not a failure
     """Something else is committed: `current` says what, NONE where there is nothing. Nothing was changed."""
 
-    def __init__(self, current: dict[Place, int]) -> None:
+    def __init__(self, current: dict[TopicPartition, int]) -> None:
         super().__init__(f"something else is committed: {current}")
         self.current = current
 
@@ -41,7 +41,7 @@ class OffsetConflict(Exception):  # noqa: N818  # a result, not a failure
 class CommitError(OSError):
     """The broker refused the commit; `codes` are Kafka's error codes."""
 
-    def __init__(self, codes: dict[Place, int]) -> None:
+    def __init__(self, codes: dict[TopicPartition, int]) -> None:
         super().__init__(f"the commit was refused: {codes}")
         self.codes = codes
 
@@ -49,7 +49,7 @@ class CommitError(OSError):
 def commit_if(
     bootstrap: str,
     group_id: str,
-    offsets: Mapping[Place, tuple[int, int]],
+    offsets: Mapping[TopicPartition, tuple[int, int]],
     *,
     member_id: str = "",
     generation: int = -1,
@@ -77,7 +77,9 @@ def commit_if(
             time.sleep(RETRY_PAUSE_S)
 
 
-def _request(group_id: str, member_id: str, generation: int, offsets: Mapping[Place, tuple[int, int]]) -> bytes:
+def _request(
+    group_id: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, tuple[int, int]]
+) -> bytes:
     topics: dict[str, list[bytes]] = {}
     for (topic, partition), (offset, expected) in offsets.items():
         tag = b"\x01" + _uvarint(TAG) + b"\x08" + struct.pack(">q", expected)
@@ -90,10 +92,10 @@ def _request(group_id: str, member_id: str, generation: int, offsets: Mapping[Pl
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-def _parse(answer: bytes) -> tuple[dict[Place, int], dict[Place, int]]:
+def _parse(answer: bytes) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Error code of each partition, and what is committed where the answer says so."""
-    codes: dict[Place, int] = {}
-    current: dict[Place, int] = {}
+    codes: dict[TopicPartition, int] = {}
+    current: dict[TopicPartition, int] = {}
     at = _skip_tags(answer, 4) + 4  # correlation id and tags of the header; throttle time
     count, at = _read_uvarint(answer, at)
     for _ in range(count - 1):

@@ -18,13 +18,13 @@ wins.
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
 
 from momus.kit.hidden import hides
 from momus.kit.plugin_options import MARKER, OPTIONS, option
+from momus.kit.verified import FAILED, REPORT, SKIPPED, arrange, marked_words, of_marker, show_last, verified
 from momus.kit.words import ARRANGED, wrong_word
 
 TYPE_CHECKING = False
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from momus import Broker
-    from momus.cluster import Cluster, Keeper
-    from momus.handle import ClusterHandle
+    from momus.cluster import Cluster
     from momus.kit.fixture_process import FixtureProcess
     from momus.kit.plugin_options import MakeKafkaBroker
     from momus.kit.shared_process import SharedProcess
+    from momus.kit.upstream.run import UpstreamRun
 
 OWN = {"kafka_broker", "kafka_broker_fork", "kafka_process_broker"}  # fixtures of one test
 WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
@@ -47,12 +47,11 @@ WIDER: dict[str, Any] = {  # fixtures of several -> whose markers they obey
 }
 SHARED: pytest.StashKey[SharedProcess] = pytest.StashKey()
 PROCESS: pytest.StashKey[FixtureProcess] = pytest.StashKey()
-FAILED: pytest.StashKey[bool] = pytest.StashKey()
-REPORT: pytest.StashKey[str] = pytest.StashKey()
 WRONG: pytest.StashKey[list[str]] = pytest.StashKey()  # what closed clusters of make_kafka_broker left unmet
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register an option of the command line and an ini key for each of OPTIONS."""
     group = parser.getgroup("momus", "Kafka clusters for tests")
     for name, (default, about) in OPTIONS.items():
         group.addoption(f"--momus-{name.replace('_', '-')}", dest=f"momus_{name}", help=about)
@@ -60,7 +59,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker `momus`."""
     config.addinivalue_line("markers", MARKER)
+    if option(config, "upstream"):
+        from momus.kit.upstream.run import UpstreamRun  # 1 ms
+
+        config.pluginmanager.register(UpstreamRun(config), "momus-upstream")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,11 +75,25 @@ def pytest_configure_node(node: Any) -> None:
     if SHARED not in node.config.stash:
         from momus.kit.shared_process import SharedProcess  # 1 ms
 
-        node.config.stash[SHARED] = SharedProcess(option(node.config, "log_level"))
+        node.config.stash[SHARED] = SharedProcess(option(node.config, "log_level"), _upstream(node.config))
     node.workerinput["momus_shared"] = node.config.stash[SHARED].address
 
 
+def _upstream(config: pytest.Config) -> UpstreamRun | None:
+    """The run on a real cluster; None: this is none."""
+    run: UpstreamRun | None = config.pluginmanager.get_plugin("momus-upstream")
+    return run
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove what all workers have created in a real cluster."""
+    shared = session.config.stash.get(SHARED, None)
+    if shared is not None:
+        shared.finish()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the process that the workers share."""
     shared = config.stash.get(SHARED, None)
     if shared is not None:
         shared.close()
@@ -89,10 +107,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"{MARKER.partition(':')[0]} takes words, not {marker.args[0]!r}", pytrace=False)
         if wrong := wrong_word("the marker momus takes no word", marker.kwargs, _maker(names), ARRANGED):
             pytest.fail(wrong, pytrace=False)
-    words = None if names & OWN else _marked(item)
+    words = None if names & OWN else marked_words(item)
     for name, kind in WIDER.items() if words else ():
         node: Any = item.getparent(kind) or item.getparent(pytest.Module)
-        if name in names and node is not None and _marked(node) != words:
+        if name in names and node is not None and marked_words(node) != words:
             pytest.fail(f"{name} is shared with tests without this marker: use kafka_broker", pytrace=False)
 
 
@@ -109,6 +127,7 @@ def _maker(names: set[str]) -> type:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep whether a test has failed, and its report: the fixtures show and keep more then."""
     report = yield
     if report.failed:
         item.stash[REPORT] = report.longreprtext
@@ -187,7 +206,7 @@ def _momus_process(request: pytest.FixtureRequest) -> Iterator[FixtureProcess]:
         found = FixtureProcess(Control(address, option(config, "control_token") or None))
     elif place is not None:
         found = find_shared(place)
-    process = config.stash[PROCESS] = found or OwnProcess(option(config, "log_level"))
+    process = config.stash[PROCESS] = found or OwnProcess(option(config, "log_level"), _upstream(config))
     yield process
     process.close()
 
@@ -213,6 +232,8 @@ def make_kafka_broker(
     usual["as_version"] = option(request.config, "as_version") or None
     if seed:
         usual["seed"] = int(seed)
+    if _upstream(request.config) is not None:  # its settings are its own
+        kafka_broker_config, usual["as_version"] = {}, None
     keeper = Keeper()
     keeper.wrong = request.config.stash.setdefault(WRONG, [])
 
@@ -233,90 +254,11 @@ def make_kafka_broker(
     keeper.close()
 
 
-def _verified(cluster: Cluster, node: pytest.Item | None, words: Mapping[str, Any]) -> Iterator[Cluster]:
-    """A cluster for a test, verified and removed after it, and so are the forks that the test made of it.
-
-    node    the test, if it is for one alone.
-    words   what its markers ask for.
-    """
-    from momus.cluster import Keeper
-    from momus.control import BrokerDiedError
-
-    keeper = Keeper()
-    if cluster.keeper is not None:
-        cluster.keeper.give(cluster)
-    cluster.keeper = keeper
-    wrong: list[str] = []
-    kept = option(node.config, "keep_failed") if node is not None else ""
-    with cluster:
-        if kept:
-            cluster.record()
-        _arrange(cluster, words)
-        yield cluster
-        try:
-            wrong = _examined(cluster, node, keeper, kept)
-        except BrokerDiedError:  # pytest_runtest_teardown says so
-            cluster.keeper, cluster.is_open = None, False
-    if wrong:
-        pytest.fail("\n".join(wrong), pytrace=False)
-
-
-def _examined(cluster: Cluster, node: pytest.Item | None, keeper: Keeper, kept: str) -> list[str]:
-    """After a test: its log and last requests to standard error, its run to a file if it is to be kept.
-
-    Returns a sentence for whatever the test must fail for. Errors: BrokerDiedError.
-    """
-    if node is not None and cluster.is_open:
-        _show_last(node, cluster)
-    # pytest shows captured output of failed tests only, which is when the log matters.
-    sys.stderr.write(cluster.log)
-    keeper.close()
-    cluster.keeper = None
-    wrong = [*(cluster.unverified() if cluster.is_open else ()), *keeper.wrong]
-    if kept and node is not None and cluster.is_open and (bool(wrong) or node.stash.get(FAILED, False)):
-        from momus.kit.kept_run import keep_run  # 5 ms
-
-        path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
-        from shlex import quote  # 2 ms
-
-        sys.stderr.write(f"this run is kept; play it again by: momus replay {quote(str(path))}\n")
-    return wrong
-
-
-def _arrange(cluster: ClusterHandle, words: Mapping[str, Any]) -> None:
-    for name, partitions in words.get("topics", {}).items():
-        cluster.create_topic(name, partitions)
-    if "load" in words:
-        cluster.load(words["load"])
-    cluster.faults.load(words.get("faults", ()))
-
-
-def _of_marker(words: Mapping[str, Any]) -> dict[str, Any]:
-    """The words for whoever makes the cluster."""
-    return {key: value for key, value in words.items() if key not in ARRANGED}
-
-
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A fresh cluster for this test; `kafka_broker.bootstrap_servers` is its address."""
-    words = _marked(request.node)
-    yield from _verified(make_kafka_broker(**_of_marker(words)), request.node, words)
-
-
-def _show_last(node: pytest.Item, cluster: ClusterHandle) -> None:
-    """In the report of a failed test: what its cluster was asked last."""
-    if node.stash.get(FAILED, False):
-        sys.stderr.write(f"the last requests:\n{cluster.journal.last() or 'none'}\n")
-
-
-def _marked(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
-    """What the markers of a test ask for; the closest to the test wins."""
-    words: dict[str, Any] = {}
-    for marker in reversed(list(node.iter_markers("momus"))):
-        words.update(marker.kwargs)
-    if isinstance(words.get("load"), (str, os.PathLike)):
-        words["load"] = os.path.join(node.path.parent, words["load"])  # relative to the test's file
-    return words
+    words = marked_words(request.node)
+    yield from verified(make_kafka_broker(**of_marker(words)), request.node, words)
 
 
 @pytest.fixture(scope="session")
@@ -328,30 +270,30 @@ def kafka_broker_template(make_kafka_broker: MakeKafkaBroker) -> Cluster:
 @pytest.fixture
 def kafka_broker_fork(request: pytest.FixtureRequest, kafka_broker_template: Cluster) -> Iterator[Cluster]:
     """For this test, another cluster that goes on from `kafka_broker_template`, which no test changes."""
-    words = _marked(request.node)
+    words = marked_words(request.node)
     if words.keys() - ARRANGED:
         pytest.fail(f"a fork is as its template: its marker takes {', '.join(ARRANGED)} alone", pytrace=False)
-    yield from _verified(kafka_broker_template.fork(), request.node, words)
+    yield from verified(kafka_broker_template.fork(), request.node, words)
 
 
 @pytest.fixture(scope="class")
 def kafka_broker_class(request: pytest.FixtureRequest, make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A fresh cluster for the tests of a class."""
-    words = _marked(request.node)
-    yield from _verified(make_kafka_broker(**_of_marker(words)), None, words)
+    words = marked_words(request.node)
+    yield from verified(make_kafka_broker(**of_marker(words)), None, words)
 
 
 @pytest.fixture(scope="module")
 def kafka_broker_module(request: pytest.FixtureRequest, make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A fresh cluster for the tests of a module."""
-    words = _marked(request.node)
-    yield from _verified(make_kafka_broker(**_of_marker(words)), None, words)
+    words = marked_words(request.node)
+    yield from verified(make_kafka_broker(**of_marker(words)), None, words)
 
 
 @pytest.fixture(scope="session")
 def kafka_broker_session(make_kafka_broker: MakeKafkaBroker) -> Iterator[Cluster]:
     """A cluster for all tests; under xdist, for all tests of a worker."""
-    yield from _verified(make_kafka_broker(), None, {})
+    yield from verified(make_kafka_broker(), None, {})
 
 
 @pytest.fixture
@@ -369,18 +311,23 @@ def kafka_process_broker(
     words |= {"as_version": option(config, "as_version") or None, "journal_mb": int(option(config, "journal_mb"))}
     flush, seed = option(config, "flush"), option(config, "seed")
     words |= {"flush": "os" if flush == "memory" else flush, "seed": int(seed) if seed else None}
-    marked = _marked(request.node)
-    words |= _of_marker(marked)
+    marked = marked_words(request.node)
+    words |= of_marker(marked)
     words["config"] = {**kafka_broker_config, **marked.get("config", {})}
-    with Broker(**words) as broker:
+    run = _upstream(config)
+    if run is not None:
+        words = run.process_words({**words, "config": marked.get("config"), "as_version": marked.get("as_version")})
+    with Broker(**words) if run is None else run.broker(**words) as broker:
         broker.keeper = keeper = Keeper()
-        _arrange(broker, marked)
+        arrange(broker, marked)
         yield broker
         if broker.running:
-            _show_last(request.node, broker)
+            show_last(request.node, broker)
         sys.stderr.write(f"{broker.death() or broker.log}\n")
         wrong = broker.unverified()
         keeper.close()
         wrong += keeper.wrong
-    if wrong:
+        if run is not None:
+            run.finished(broker)
+    if wrong and not request.node.stash.get(SKIPPED, False):
         pytest.fail("\n".join(wrong), pytrace=False)

@@ -16,7 +16,7 @@ import weakref
 from urllib.parse import quote
 
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.quoting import quoted
+from momus.kit.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ def open_directory(path: str) -> tuple[fs.FileSystem, str]:
 
     Errors:  PipelineError: pyarrow.fs cannot open the address. The text leaves out credentials.
     """
+    path = re.sub("^file:/(?!/)", "file:///", path)  # as Spark's catalog writes the path of a table
     if "://" in path:
         try:
             found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(re.sub("^s3a://", "s3://", path))

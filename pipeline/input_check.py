@@ -49,8 +49,8 @@ def check_broker_input(args: argparse.Namespace, *, reads_broker: bool) -> None:
     bootstrap = bootstrap_of(args.input)
     if not reads_broker:
         raise PipelineError(
-            f"the job `{args.job}` reads files: --input kafka://... is for audit, lag and offsets. Give it the data "
-            "directory or an archive"
+            f"the job `{args.job}` reads files: --input kafka://... is for audit, lag, offsets and resets. Give it the "
+            "data directory or an archive"
         )
     for option, why in _FILES_ALONE.items():
         if getattr(args, option, None):

@@ -6,11 +6,14 @@ pipeline/jobs/registry.py lists the jobs. Exit codes: 0 good, 1 failed or a chec
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -34,9 +37,12 @@ HELPERS: Final = {
     "bundle": "write what spark-submit needs on a cluster into a folder: job.py and momus.zip for --py-files",
     "demo": "start a broker and misbehaving clients, then run every job on what they wrote",
 }
-EXTRA_ABSENT: Final = "the pipeline needs its extra: in a checkout of momus, pip install '.[spark]'"
+EXTRA_ABSENT: Final = (
+    "the pipeline needs an extra: in a checkout of momus, pip install '.[pipeline]' for one machine, or '.[spark]'"
+)
 PACKAGES: Final = ("broker", "momus", "pipeline", "protocol", "storage")  # of the bundle
-_EXTRA: Final = ("pyspark", "pyarrow", "numpy")
+_EXTRA: Final = ("pyarrow", "numpy")
+_ENGINES: Final = ("duckdb", "pyspark")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,6 +54,8 @@ def main(argv: Sequence[str]) -> int:
     if name not in JOBS and name not in HELPERS:
         return _fail(f"no job {name!r}: one of {', '.join((*JOBS, *HELPERS))}", 2)
     absent = [package for package in _EXTRA if find_spec(package) is None]
+    engines = [package for package in _ENGINES if find_spec(package) is not None]
+    absent += [] if engines else [" or ".join(_ENGINES)]
     if absent:
         if "-h" in words or "--help" in words:
             print(f"{usage()}\n\n{EXTRA_ABSENT}")
@@ -88,9 +96,21 @@ def bundle(folder: Path) -> None:
 
 def run_job(name: str, words: Sequence[str]) -> int:
     """Run one job in a new Spark session; returns the exit code. Errors: PipelineError."""
-    job, args = parse(name, words)
+    if not {"-h", "--help"} & set(words):
+        # At once: libraries take a second or two, and folders of ten thousand logs some more.
+        print(f"momus pipeline: {name} begins", file=sys.stderr, flush=True)
+    try:
+        job, args = parse(name, words)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyspark":
+            raise
+        raise PipelineError(
+            f"the job {name} runs on Spark alone, and pyspark is not installed: in a checkout of momus, "
+            "pip install '.[spark]'"
+        ) from None
     # pyarrow takes 90 ms and is absent without the extra, where --help and the hint to install it must work.
     from pipeline.input_check import check_broker_input, check_input
+    from pipeline.local import choice
     from pipeline.output_guard import check_output
     from pipeline.output_lock import locked_output
 
@@ -101,7 +121,13 @@ def run_job(name: str, words: Sequence[str]) -> int:
     check_output(args)
     if args.skip_damaged:
         _list_damage(args)
+    chosen = choice.choose(
+        args, is_for_both=getattr(job, "FOR_BOTH", False), topics=choice.READS.get(name, choice.EVERYTHING)
+    )
+    print(f"momus pipeline: engine {chosen.engine} ({chosen.why})", file=sys.stderr, flush=True)
     with locked_output(args):
+        if chosen.engine == choice.LOCAL:
+            return import_module("pipeline.local.run").run_locally(job, args)  # type: ignore[no-any-return]  # an int
         return _run_in_spark(name, job, args)
 
 
@@ -110,7 +136,8 @@ def _run_in_spark(name: str, job: ModuleType, args: argparse.Namespace) -> int:
 
     conf = dict(pair.split("=", 1) for pair in args.conf)
     level = args.log_level
-    spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf, log_level=level)
+    with _quiet_java() if level == "off" else nullcontext():
+        spark = session(f"momus {name}", master=args.master, delta=args.format == "delta", conf=conf, log_level=level)
     spark.conf.set(SKIP_DAMAGED, str(args.skip_damaged).lower())
     try:
         return int(job.run(spark, args))
@@ -122,6 +149,20 @@ def _run_in_spark(name: str, job: ModuleType, args: argparse.Namespace) -> int:
         raise PipelineError(one_line(error)) from None
     finally:
         spark.stop()
+
+
+@contextmanager
+def _quiet_java() -> Iterator[None]:
+    """Processes that are started meanwhile write nothing to standard error: Java's warnings, the notes of Spark."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def one_line(error: Exception) -> str:

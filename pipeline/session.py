@@ -127,6 +127,8 @@ def _defaults(settings: SparkConf, *, kafka: bool, delta: bool, log_level: str) 
     made = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
+        # Conditions on log, topic and partition leave out segments.
+        "spark.sql.python.filterPushdown.enabled": "true",
         # With Arrow they need pandas, which the extra does not install: Spark would warn and fall back to this.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
         # The standard type. Spark's default, INT96, is larger and has no statistics.

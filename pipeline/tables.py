@@ -7,23 +7,23 @@ which a session reads one cut (pipeline/live/live_source.py).
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase, translate
-from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import functions as F
-from pyspark.sql.types import DateType
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.broker_address import is_broker
+from pipeline.engine import F, is_local
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, join_path, read_json
-from pipeline.live.live_source import live_view
+from pipeline.local import views
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema, view_fields
 from pipeline.source.archived_topics import earlier_topics, of_newest_topics
-from pipeline.source.read_options import spark_options
+from pipeline.source.read_options import ReadOptions, spark_options
+from pipeline.transforms.globs import matches
 from pipeline.transforms.missing_offsets import missing_reason, present_and_missing_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -34,9 +34,11 @@ OFFSET_COLUMNS: Final = ("log", "topic", "partition", "offset")  # what coverage
 ARCHIVE_STARTS: Final = "_began"  # folder in an archive: the end of each log when its first rows were archived
 
 
-def offsets(spark: SparkSession, path: str, columns: Sequence[str] | None = None) -> DataFrame:
-    """Every record of `__consumer_offsets`, decoded."""
-    return view(spark, path, "offsets", columns=columns)
+def offsets(
+    spark: SparkSession, path: str, columns: Sequence[str] | None = None, until: datetime | None = None
+) -> DataFrame:
+    """Every record of `__consumer_offsets`, decoded. until: those that are an hour later may be left out."""
+    return view(spark, path, "offsets", columns=columns, until=until)
 
 
 def transactions(spark: SparkSession, path: str, columns: Sequence[str] | None = None) -> DataFrame:
@@ -60,19 +62,28 @@ def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str]
 
 
 def view(
-    spark: SparkSession, path: str, records: str, topic: str | None = None, columns: Sequence[str] | None = None
+    spark: SparkSession,
+    path: str,
+    records: str,
+    topic: str | None = None,
+    columns: Sequence[str] | None = None,
+    until: datetime | None = None,
 ) -> DataFrame:
     """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
 
-    It is empty if there is nothing of it. Of an archive, the rows of the newest topic of each log.
+    It is empty if there is nothing of it. Of an archive, the rows of the newest topic of each log. until: of a data
+    directory, records that are an hour later may be left out: see segment_files.up_to.
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
     if is_broker(path):
         return live_view(spark, records, topic, columns)
     if not is_archive(path):
+        if is_local():
+            local: Any = spark
+            return views.local_view(local, path, records, topic, columns, until)  # type: ignore[return-value]  # local.frame's
         skip = spark.conf.get(SKIP_DAMAGED, "false") == "true"
-        options = spark_options(path, records, topic, columns, skip_damaged=skip)
+        options = spark_options(path, records, topic, columns, skip_damaged=skip, until=until)
         return spark.read.format("momus").options(**options).load()
     return select_view(archived(spark, path, records), path, records, topic, columns)
 
@@ -82,12 +93,30 @@ def select_view(
 ) -> DataFrame:
     """Of the rows of an archive's table those of `view`, with its columns."""
     if topic not in (None, "*"):
-        found = found.where(F.col("topic").rlike(f"^{translate(str(topic))}"))
+        found = found.where(matches("topic", str(topic)))
     if earlier := earlier_topics(path):
         known = found.sparkSession.createDataFrame(earlier, "earlier_log string, earlier_id string")
         same = (F.col("log") == F.col("earlier_log")) & F.col("topic_id").eqNullSafe(F.col("earlier_id"))
         found = found.join(F.broadcast(known), same, "left_anti")
     return found.select(*view_fields(records, columns).names)
+
+
+def live_view(
+    spark: SparkSession,
+    records: str,
+    topic: str | None = None,
+    columns: Collection[str] | None = None,
+    without: Collection[str] = (),
+) -> DataFrame:
+    """One view of the cut that is registered, with the columns of pipeline/schema.py or only the named ones.
+
+    topic: a glob; without: names of topics that are left out.
+    """
+    if is_local():
+        local: Any = spark
+        return views.live_view(local, records, topic, columns, without)  # type: ignore[return-value]  # local.frame's
+    names = {"columns": ",".join(columns or ()), "without": ",".join(without)}
+    return spark.read.format("momus-live").options(records=records, topic=topic or "", **names).load()
 
 
 def is_archive(path: str) -> bool:
@@ -126,6 +155,12 @@ def archived(spark: SparkSession, path: str, records: str) -> DataFrame:
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
+    if is_local():
+        names = VIEWS[records].names
+        local: Any = spark
+        return views.archived_view(local, path, records, names)  # type: ignore[return-value]  # local.frame's
+    from pyspark.sql.types import DateType  # 60 ms, and absent where only the local engine is
+
     schema = spark_schema(records)
     table = join_path(path, records)
     if not is_directory(table):
@@ -165,3 +200,18 @@ def starts_by_key(path: str, records: str) -> dict[str, int]:
     """The same by the keys of logs (source/topic_ids.py), those of earlier topics included."""
     found: dict[str, int] = read_json(join_path(path, f"{ARCHIVE_STARTS}/{records}.json")) or {}
     return found
+
+
+def log_floors(path: str) -> list[tuple[str, int, int]]:
+    """(topic, partition, offset) of the logs of a data directory: below that offset no record is to come.
+
+    It is the end of a log that has no record. Of an archive nothing is known: an empty list.
+    """
+    if is_broker(path) or is_archive(path):
+        return []
+    options = ReadOptions(spark_options(path, "raw"))
+    starts, found = options.log_starts(), {}
+    for each in options.segments():
+        found[each.log] = max(each.base_offset, starts.get(each.log, 0))
+    places = {log: log.rpartition("-") for log in found}
+    return [(place[0], int(place[2]), found[log]) for log, place in places.items()]

@@ -212,7 +212,11 @@ class _Decoder(Emitter):
     def fixed_elements(self, kind: Wire, target: str, n: str) -> None:
         self.line(f"end = pos + {n} * {kind.size}")
         if len(kind.letter) == 1:
-            self.line(f'{target} = list(unpack_from(f">{{{n}}}{kind.letter}", buf, pos))')
+            one = self.method("unpack_from", kind.letter)  # most have one element or none: a format needs no cache then
+            with self.block(f"if {n} < 2:"):
+                self.line(f"{target} = list({one}(buf, pos)) if {n} else []")
+            with self.block("else:"):
+                self.line(f'{target} = list(unpack_from(f">{{{n}}}{kind.letter}", buf, pos))')
         else:
             self.line(f"{target} = [e for (e,) in {self.method('iter_unpack', kind.letter)}(buf[pos:end])]")
         self.line("pos = end")

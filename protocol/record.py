@@ -50,6 +50,10 @@ def varint(value: int) -> bytes:
 
 def read_varint(buffer: Buffer, pos: int, max_bytes: int = 5) -> tuple[int, int]:
     """Zigzag varint at pos and the position after it; raises ValueError when longer than max_bytes."""
+    first, second = buffer[pos], buffer[pos + 1] if buffer[pos] >= 0x80 else 0x80
+    if first >= 0x80 > second:  # two bytes, as most that are longer than one
+        result = first & 0x7F | second << 7
+        return (result >> 1) ^ -(result & 1), pos + 2
     result = shift = 0
     for at in range(pos, pos + max_bytes):
         byte = buffer[at]
@@ -251,6 +255,58 @@ def decode_keys(data: bytes, count: int, base_offset: int) -> Iterator[tuple[int
         raise ValueError("the records end too early") from None
     if pos != total:
         raise ValueError("bytes are left after the last record")
+
+
+def decode_values(data: bytes, count: int) -> list[bytes | None]:
+    """The values of a record section, in half the time of decode_records; raises ValueError wherever that does."""
+    # Varints of one byte and of two are read in place: lengths of records and values, and deltas, are mostly that.
+    values: list[bytes | None] = []
+    add = values.append
+    pos, total = 0, len(data)
+    try:
+        for _ in range(count):
+            byte, second = data[pos], data[pos + 1]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 2
+            elif second < 0x80:
+                byte = byte & 0x7F | second << 7
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 3
+            else:
+                length, pos = read_varint(data, pos)
+                pos += 1
+            end = pos - 1 + length  # the attributes are read; no field may reach over it: see below
+            pos += 1
+            if data[pos - 1] >= 0x80:  # a time
+                _, pos = read_varint(data, pos - 1, 10)
+            pos += 1
+            if data[pos - 1] >= 0x80:  # an offset
+                pos += 1
+                if data[pos - 1] >= 0x80:
+                    _, pos = read_varint(data, pos - 2)
+            byte = data[pos]
+            if byte < 0x80 and not byte & 1:
+                pos += 1 + (byte >> 1)
+            else:
+                _, pos = _read_bytes(data, pos, end)
+            byte, second = data[pos], data[pos + 1]
+            if byte >= 0x80 > second and not byte & 1:
+                start = pos + 2
+                pos = start + ((byte & 0x7F | second << 7) >> 1)
+                value: bytes | None = data[start:pos]
+            else:
+                value, pos = _read_bytes(data, pos, end)
+            if data[pos]:
+                _, pos = _read_headers(data, pos, end)
+            else:
+                pos += 1
+            if pos != end:
+                raise ValueError("a record's fields do not fill its length")
+            add(value)
+    except IndexError:
+        raise ValueError("the records end too early") from None
+    if pos != total:
+        raise ValueError("bytes are left after the last record")
+    return values
 
 
 def _read_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from broker.broker import Broker
-from broker.cluster.directory import DataDirectory
+from broker.cluster.data.directory import DataDirectory
 from broker.cluster.listeners import make_nodes
 from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.config.settings import BrokerConfig
@@ -29,7 +29,8 @@ from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from storage.clock.manual_clock import ManualClock
 from storage.files.env import Env
 from storage.files.errors import StorageError
-from storage.files.sim_env import MemoryFiles, SimulatedCrash, sim_env
+from storage.files.sim_env import MemoryFiles, sim_env
+from storage.files.sim_faults import SimulatedCrash
 from storage.log.log import Log
 
 DATA = "/data"

@@ -33,9 +33,9 @@ from protocol.record_batch import TRANSACTIONAL, build_batch, control_type, iter
 ABORT, COMMIT = 0, 1
 
 
-def topic_id(world: World, name: str) -> bytes:
-    """Of a topic, which newer versions name it by; zeros: there is none."""
-    topic = world.broker.metadata.topics.get(name)
+def topic_id(world: World | None, name: str) -> bytes:
+    """Of a topic, which newer versions name it by; zeros: there is none, or the broker is another process."""
+    topic = None if world is None else world.broker.metadata.topics.get(name)
     return bytes(16) if topic is None else topic.topic_id
 
 
@@ -143,7 +143,10 @@ class Producer:
     ) -> dict[int, int]:
         """TxnOffsetCommit; the error code of each partition."""
         request = self.offsets_request(offsets, group_id, topic, **member)
-        answer = self.client.call(request, (6 if self.v2 else 3) if version is None else version)
+        if version is None:
+            by_id = self.client.world is not None  # else the topic's id is not known here
+            version = 3 if not self.v2 else 6 if by_id else 5
+        answer = self.client.call(request, version)
         return {each.partition_index: each.error_code for row in answer.topics for each in row.partitions}
 
     def end_request(self, *, commit: bool = True) -> EndTxnRequest:

@@ -26,7 +26,10 @@ TWINS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "AsyncCertificates": ("", [("security.py", "Certificates")]),
     "AsyncHandle": (
         "",
-        [("kit/group_verbs.py", "GroupVerbs"), ("handle.py", "ClusterHandle"), ("cluster.py", "Forkable")],
+        [
+            *[("kit/group_verbs.py", "GroupVerbs"), ("kit/node_verbs.py", "NodeVerbs")],
+            *[("handle.py", "ClusterHandle"), ("cluster.py", "Forkable")],
+        ],
     ),
     "AsyncCluster": ("AsyncHandle", [("cluster.py", "Cluster")]),
     "AsyncBroker": ("AsyncHandle", [("kit/process.py", "Broker")]),
@@ -49,6 +52,7 @@ from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, Unpack
 
 from momus.journal import DEFAULT_MB, MOST
+from momus.kit.upstream.cluster_name import ClusterName
 from momus.kit.load_files import Loadable
 from momus.kit.typed import (
     ApiFilters,

@@ -36,6 +36,7 @@ USED_ELSEWHERE = {
     "*Response": "protocol/api.py, which finds an API's messages by name",
     "onQuery*": "Spark, of a listener",
     "initialOffset": "Spark, of a stream reader",
+    "pushFilters": "Spark, of a reader",
     "getDefaultReadLimit": "Spark, of a stream reader",
     "latestOffset": "Spark, of a stream reader",
     "prepareForTriggerAvailableNow": "Spark, of a stream reader",

@@ -22,7 +22,7 @@ LINK = re.compile(r"(!?)\[([^]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]+)?\
 SECTIONS: dict[str, str] = {
     "Begin": "README docs/faq docs/coming-from docs/ci docs/container docs/testcontainers",
     "Test": "docs/test-kit docs/faults docs/clients docs/journal docs/load docs/registry"
-    " clients/go/README clients/junit/README api",
+    " docs/languages clients/go/README clients/junit/README clients/node/README api",
     "Operate": "docs/command-line docs/security docs/metrics docs/traces docs/page",
     "Logs": "docs/pipeline storage/FORMAT",
     "Trust": "docs/correctness SUPPORTED docs/figures docs/growth docs/ecosystem docs/compatibility",

@@ -43,12 +43,11 @@ ROOT = Path(__file__).resolve().parent.parent
 KNOWN = ROOT / "tests" / "mutants_survivors.toml"
 TIMES_AS_LONG, START_SECONDS = 4, 20
 
-SERVED = ["tests/unit/shortcuts/test_shortcut_limits.py", "tests/unit/shortcuts/test_shortcuts_serve.py"]
+SERVED = ["tests/unit/requests"]
 SHORTCUTS = [*SERVED, "tests/property/test_shortcuts.py"]
 TRANSACTIONS = [
     "tests/unit/coordinator/transactions",
-    "tests/unit/shortcuts/test_txn_path.py",
-    "tests/unit/shortcuts/test_shortcut_of_adding.py",
+    "tests/unit/requests/test_txn_repeats.py",
     "tests/unit/coordinator/offsets/test_pending_images.py",
     "tests/property/test_transactions_model.py",
 ]
@@ -62,7 +61,7 @@ OFFSETS = [
     "tests/unit/coordinator/transactions/test_pending_offsets.py",
     "tests/property/test_commit_path.py",
     "tests/unit/handlers/test_expected_offsets.py",
-    "tests/unit/shortcuts/test_commit_path_scripts.py",
+    "tests/unit/requests/test_commit_path_scripts.py",
     "tests/crash/test_commit_over_batches.py",
     "tests/unit/base",
     "tests/unit/coordinator/groups/classic",
@@ -79,13 +78,13 @@ STORAGE = [
 FETCHES = [
     "tests/property/test_consume_path.py",
     "tests/unit/turn/test_fetch_before_sync.py",
-    "tests/unit/shortcuts/test_parked_shortcut_fetch.py",
+    "tests/unit/requests/test_parked_shortcut_fetch.py",
     "tests/unit/coordinator/transactions/test_aborted_lists.py",
 ]
 COMMITS = [
     "tests/property/test_commit_path.py",
     "tests/property/test_commit_path_table.py",
-    "tests/unit/shortcuts/test_commit_path_scripts.py",
+    "tests/unit/requests/test_commit_path_scripts.py",
 ]
 PRODUCERS = [
     "tests/unit/partitions/test_producers.py",
@@ -118,18 +117,11 @@ TARGETS: dict[str, list[str]] = {
     "storage/segments/spans.py": [*STORAGE, "tests/crash/test_commit_over_batches.py"],
     "broker/requests/share_fetch*.py": ["tests/unit/coordinator/share", "tests/property/test_share_path.py"],
     "broker/requests/fetch*.py": [*FETCHES, "tests/unit/partitions", *SERVED, *SHORTCUTS],
-    "broker/shortcuts/offset*.py": SERVED + COMMITS + SHORTCUTS,
-    "broker/shortcuts/produce.py": ["tests/unit/shortcuts/test_produce_path.py", *SHORTCUTS],
-    "broker/shortcuts/*.py": [
-        *SERVED,
-        "tests/unit/shortcuts/test_txn_path.py",
-        "tests/unit/coordinator/transactions/test_txn_offset_generation.py",
-        "tests/unit/shortcuts/test_shortcut_of_adding.py",
-        *SHORTCUTS,
-        *COMMITS,
-        "tests/unit/shortcuts/test_produce_path.py",
-        *FETCHES,
-    ],
+    "broker/requests/offset*.py": SERVED + COMMITS + SHORTCUTS,
+    "broker/requests/expected_offsets.py": ["tests/unit/handlers/test_expected_offsets.py", *COMMITS],
+    "broker/requests/produce*.py": [*SERVED, "tests/property/test_producer_runs.py", *SHORTCUTS, *PRODUCERS],
+    "broker/requests/*.py": [*SERVED, *TRANSACTIONS, *SHORTCUTS, *COMMITS, *FETCHES],
+    "protocol/shape.py": [*SHORTCUTS, "tests/property/test_straight_path.py"],
     "broker/partitions/producer*s.py": PRODUCERS,
     "broker/partitions/producer_table.py": PRODUCERS,
 }

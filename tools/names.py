@@ -27,6 +27,7 @@ class Names:
     go_module: str
     maven_group: str
     maven_artifact: str
+    npm_package: str
 
 
 class Follower(NamedTuple):
@@ -39,9 +40,19 @@ class Follower(NamedTuple):
 
 FOLLOWERS = (
     Follower("momus/__init__.py", r'^__version__ = "(.+)"$', "version"),
+    Follower("broker/shell/control/version.py", r'^VERSION: Final = "(.+)"$', "version"),
+    Follower("clients/node/package.json", r'^  "name": "(.+)",$', "npm_package"),
+    Follower("clients/node/package.json", r'^  "version": "(.+)",$', "version"),
+    Follower("clients/node/package.json", r'^    "momus-kit-linux-x64": "(.+)"$', "version"),
+    Follower("clients/node/src/find.ts", r"^export const platformPackage = `([^$]+)-\$", "npm_package"),
+    Follower("clients/node/src/version.ts", r'^export const VERSION = "(.+)";$', "version"),
+    Follower("clients/junit/orders/pom.xml", r"^    <momus.version>(.+)</momus.version>$", "version"),
     Follower("Dockerfile", r"org\.opencontainers\.image\.version=(\S+)", "version"),
     Follower("Dockerfile", r"org\.opencontainers\.image\.title=(\S+)", "image"),
     Follower("clients/go/go.mod", r"^module (\S+)$", "go_module"),
+    Follower("clients/go/find.go", r'^const modulePath = "(.+)"', "go_module"),
+    Follower("clients/go/process.go", r'^const Version = "(.+)"$', "version"),
+    Follower("clients/junit/src/main/java/momus/Momus.java", r'String VERSION = "(.+)";$', "version"),
     Follower("clients/junit/pom.xml", r"^  <groupId>(.+)</groupId>$", "maven_group"),
     Follower("clients/junit/pom.xml", r"^  <artifactId>(.+)</artifactId>$", "maven_artifact"),
     Follower("clients/junit/pom.xml", r"^  <version>(.+)</version>$", "version"),

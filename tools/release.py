@@ -5,7 +5,7 @@
     go/          the Go module as the zip that a module proxy serves
     maven/       the JUnit extension, in the layout of a Maven repository
     sbom.json    what the image brings, as CycloneDX 1.6
-    LICENSES.txt the licences of what the image brings
+    LICENSES.txt the licences of what the image brings, packages and vendored files
     SHA256SUMS   of every file
     PUBLISH.md   the commands by which a person publishes it
 
@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import names
+import vendored
 
 REPOSITORY = names.REPOSITORY
 HERE = Path(sys.executable).parent
@@ -106,7 +107,7 @@ def make_go(folder: Path) -> None:
     source = REPOSITORY / "clients" / "go"
     (folder / f"{version}.mod").write_bytes((source / "go.mod").read_bytes())
     with zipfile.ZipFile(folder / f"{version}.zip", "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in run("git", "ls-files", cwd=source).split():
+        for name in run("git", "ls-files", "--", ".", ":!orders", cwd=source).split():  # that is a module of its own
             packed.write(source / name, f"{NAMES.go_module}@{version}/{name}")
         packed.write(REPOSITORY / "LICENSE", f"{NAMES.go_module}@{version}/LICENSE")
 
@@ -132,6 +133,7 @@ def make_lists(folder: Path) -> None:
         run(HERE / "cyclonedx-py", "environment", "--pyproject", "pyproject.toml", *sbom, python)
         text = ("--format", "plain-vertical", "--with-license-file", "--no-license-path")
         run(HERE / "pip-licenses", "--python", python, *text, "--output-file", folder / "LICENSES.txt")
+    vendored.add(REPOSITORY, folder / "LICENSES.txt", folder / "sbom.json")
 
 
 def revision() -> str:

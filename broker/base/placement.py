@@ -26,3 +26,12 @@ def shard_index(key: str, shards: int) -> int:
     """
     h = java_string_hash(key)
     return (0 if h == -0x80000000 else abs(h)) % shards
+
+
+def hash_slot(name: str) -> int:
+    """The bucket of a name in a small java.util.HashMap: Kafka gives a tied vote to the first name in that order.
+
+    The rule must not depend on the order of the members: replacing a static member must not change a tied vote.
+    """
+    h = java_string_hash(name) & 0xFFFFFFFF
+    return (h ^ h >> 16) & 15

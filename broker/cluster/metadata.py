@@ -14,15 +14,15 @@ from broker.base.context import Context
 from broker.base.facts import facts
 from broker.base.placement import shard_index
 from broker.cluster.acls import Acls
-from broker.cluster.client_settings import ClientSettings
+from broker.cluster.client_records import ClientSettings
 from broker.cluster.followers import Followers
 from broker.cluster.topic_names import (
-    INTERNAL_TOPICS,
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
     collision_key,
 )
+from broker.cluster.topics import Topic, TopicPartition, config_records, partition_record
 from broker.config.config_values import Value
 from broker.config.settings import BrokerConfig
 from broker.turn.decision import Decision
@@ -43,46 +43,6 @@ if TYPE_CHECKING:
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  # config resource types
 NO_LEADER_CHANGE = -2
-WITH_ELIGIBLE = 2  # the version of partition records that knows eligible leader replicas
-
-
-class TopicPartition:
-    """Leader (-1: none) and replicas of one partition. Whoever is up is in sync: they share one log."""
-
-    __slots__ = ("elr", "index", "isr", "last_known_elr", "leader", "leader_epoch", "partition_epoch", "replicas")
-
-    VOLATILE: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(
-        self, index: int, leader: int, replicas: list[int], leader_epoch: int = 0, partition_epoch: int = 0
-    ) -> None:
-        self.index = index
-        self.leader = leader
-        self.replicas = replicas
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.isr = list(replicas)
-        self.elr: list[int] = []  # eligible leader replicas (KIP-966)
-        self.last_known_elr: list[int] = []
-
-
-class Topic:
-    """A topic. `configs` holds only values set for it, as text."""
-
-    __slots__ = ("configs", "internal", "name", "partitions", "topic_id", "values")
-
-    VOLATILE: ClassVar[Mapping[str, str]] = {"values": "a cache of what configs and the broker's settings say"}
-
-    def __init__(self, name: str, topic_id: bytes, configs: Mapping[str, str] | None = None) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions: list[TopicPartition] = []
-        self.configs: dict[str, str] = dict(configs or {})
-        self.internal = name in INTERNAL_TOPICS
-        self.values: dict[str, Value] = {}  # parsed values, since the last change
-
-    def leader_epoch(self, index: int) -> int:
-        return self.partitions[index].leader_epoch
 
 
 class ClusterMetadata:
@@ -169,6 +129,7 @@ class ClusterMetadata:
     # -- queries
 
     def topic(self, name: str) -> Topic | None:
+        """The topic of this name; None: there is none."""
         return self.topics.get(name)
 
     def value(self, topic: Topic, key: str) -> Value:
@@ -336,12 +297,12 @@ class ClusterMetadata:
             yield encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)
         for kind, table in ((BROKER, self.broker_configs), (GROUP, self.group_configs)):
             for resource, configs in table.items():
-                yield from _config_records(kind, resource, configs)
+                yield from config_records(kind, resource, configs)
         yield from self.clients.image_records()
         yield from self.acls.image_records()
         for topic in self.topics.values():
             yield encode_record(TopicRecord(name=topic.name, topic_id=topic.topic_id), 0)
-            yield from _config_records(TOPIC, topic.name, topic.configs)
+            yield from config_records(TOPIC, topic.name, topic.configs)
             for partition in topic.partitions:
                 yield partition_record(topic.topic_id, partition)
         if self.reserved_producer_id:
@@ -364,33 +325,6 @@ class ClusterMetadata:
 
 
 PRODUCER_ID_BLOCK = 1000
-
-
-def partition_record(topic_id: bytes, partition: TopicPartition) -> bytes:
-    """One partition as a record."""
-    return encode_record(
-        PartitionRecord(
-            partition_id=partition.index,
-            topic_id=topic_id,
-            replicas=partition.replicas,
-            isr=partition.isr,
-            leader=partition.leader,
-            leader_epoch=partition.leader_epoch,
-            partition_epoch=partition.partition_epoch,
-            eligible_leader_replicas=partition.elr or None,
-            last_known_elr=partition.last_known_elr or None,
-        ),
-        WITH_ELIGIBLE if partition.elr or partition.last_known_elr else 0,
-    )
-
-
-def config_record(kind: int, resource: str, key: str, value: str | None) -> bytes:
-    """One setting as a record; a value of None removes it."""
-    return encode_record(ConfigRecord(resource_type=kind, resource_name=resource, name=key, value=value), 0)
-
-
-def _config_records(kind: int, resource: str, configs: dict[str, str]) -> Iterator[bytes]:
-    return (config_record(kind, resource, key, value) for key, value in configs.items())
 
 
 def _put(configs: dict[str, str], record: ConfigRecord) -> None:

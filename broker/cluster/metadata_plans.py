@@ -9,16 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from broker.cluster.metadata import (
-    NO_LEADER_CHANGE,
-    TOPIC,
-    WITH_ELIGIBLE,
-    ClusterMetadata,
-    Topic,
-    TopicPartition,
-    config_record,
-    partition_record,
-)
+from broker.cluster.metadata import NO_LEADER_CHANGE, TOPIC, ClusterMetadata
 from broker.cluster.replicas import Sync, least_in_sync
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
@@ -29,6 +20,7 @@ from broker.cluster.topic_names import (
     collision_key,
     name_fault,
 )
+from broker.cluster.topics import WITH_ELIGIBLE, Topic, TopicPartition, config_record, partition_record
 from broker.config.features import METADATA_VERSION
 from broker.config.settings import ConfigError
 from protocol.errors import ErrorCode, KafkaError
@@ -86,14 +78,26 @@ def create_topic(
     Its id has 122 random bits. Ids of deleted topics are not kept: of a thousand million topics in a data directory two
     would get the same id with a probability of 1 in 10^19.
     """
+    topic_id = _new_id(metadata, rng)
+    topic = Topic(name, topic_id, configs)
+    topic.partitions += [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
+    return topic, _new_topic(name, topic_id, replicas, configs)
+
+
+def _new_id(metadata: ClusterMetadata, rng: Rng) -> bytes:
     topic_id = rng.uuid_bytes()
     while topic_id in metadata.topics_by_id:
         topic_id = rng.uuid_bytes()
-    topic = Topic(name, topic_id, configs)
-    topic.partitions += [TopicPartition(index, nodes[0], list(nodes)) for index, nodes in enumerate(replicas)]
+    return topic_id
+
+
+def _new_topic(
+    name: str, topic_id: bytes, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
+) -> list[bytes]:
+    """The records that make a topic."""
     records = [encode_record(TopicRecord(name=name, topic_id=topic_id), 0)]
     records += [config_record(TOPIC, name, key, value) for key, value in configs.items()]
-    return topic, records + [_new_partition(topic_id, index, nodes) for index, nodes in enumerate(replicas)]
+    return records + [_new_partition(topic_id, index, nodes) for index, nodes in enumerate(replicas)]
 
 
 def _new_partition(topic_id: bytes, index: int, nodes: Sequence[int]) -> bytes:
@@ -126,6 +130,11 @@ def create_default_topic(
 
 def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tuple[Topic, list[bytes]]:
     """An internal topic; partition i is on node i modulo the number of nodes."""
+    return create_topic(metadata, rng, name, *_internal_topic(metadata, name))
+
+
+def _internal_topic(metadata: ClusterMetadata, name: str) -> tuple[list[list[int]], dict[str, str]]:
+    """Replicas of its partitions, and its configs."""
     config = metadata.config
     if name == OFFSETS_TOPIC:
         factor = config.offsets_topic_replication_factor
@@ -155,12 +164,14 @@ def create_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str) -> tup
             "unclean.leader.election.enable": "false",
         }
     replicas = place(metadata, 0, metadata.internal_partitions(name), min(factor, len(metadata.node_ids)))
-    return create_topic(metadata, rng, name, replicas, configs)
+    return replicas, configs
 
 
 def ensure_internal_topic(metadata: ClusterMetadata, rng: Rng, name: str = OFFSETS_TOPIC) -> list[bytes]:
     """The records that make an internal topic; none if it exists."""
-    return [] if name in metadata.topics else create_internal_topic(metadata, rng, name)[1]
+    if name in metadata.topics:
+        return []
+    return _new_topic(name, _new_id(metadata, rng), *_internal_topic(metadata, name))
 
 
 def delete_topic(topic: Topic) -> list[bytes]:

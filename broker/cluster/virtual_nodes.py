@@ -25,8 +25,9 @@ from broker.config.features import level_of
 
 if TYPE_CHECKING:
     from broker.cluster.listeners import Node
-    from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+    from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.nodes import Nodes
+    from broker.cluster.topics import Topic, TopicPartition
     from broker.turn.decision import Record
     from broker.turn.durability import FlushState
     from broker.turn.turn import Turn

@@ -76,7 +76,10 @@ def parse_value(key: str, kind: str, rule: Rule, text: str) -> Value:
         else:
             raise ConfigError(key, text, "Not a number of type DOUBLE")
     elif kind == "LIST":
-        value = tuple(dict.fromkeys(re.split(r"\s*,\s*", text, flags=re.ASCII))) if text else ()
+        words = re.split(r"\s*,\s*", text, flags=re.ASCII) if text else []
+        value = tuple(
+            words if rule == "throttled replicas" else dict.fromkeys(words)
+        )  # Kafka keeps such a list as it is
         if "" in value:
             raise ConfigError(key, text, "values must not be empty")
     else:

@@ -179,8 +179,9 @@ class BrokerConfig:
         given = {key: _given_value(BROKER_KEYS[key], text) for key, text in self.props.items()}
         self._static = {**_defaults(), **given}
         self._values = self._static
-        for (name, value), key in zip(_named_defaults(), BROKER_KEYS, strict=True):
-            setattr(self, name, given.get(key, value))
+        vars(self).update(_named_defaults())  # 272 setattr take a third of a new cluster's settings
+        for key, value in given.items():
+            setattr(self, key.replace(".", "_"), value)
         self._check_together()
 
     @classmethod
@@ -205,6 +206,8 @@ class BrokerConfig:
     def set_dynamic(self, dynamic: Mapping[str, Mapping[str, str]]) -> None:
         """Replace the values set while running."""
         self.dynamic = {node: dict(texts) for node, texts in dynamic.items() if texts}
+        if not self.dynamic and self._values is self._static:
+            return  # as most stay
         values = dict(self._static)
         for node in ("", str(self._static["node.id"])):
             for key, text in self.dynamic.get(node, {}).items():
@@ -280,9 +283,9 @@ def _defaults() -> dict[str, Value]:
 
 
 @cache
-def _named_defaults() -> tuple[tuple[str, Value], ...]:
+def _named_defaults() -> dict[str, Value]:
     """The same by the names of attributes."""
-    return tuple((key.replace(".", "_"), value) for key, value in _defaults().items())
+    return {key.replace(".", "_"): value for key, value in _defaults().items()}
 
 
 def _given_value(row: Row, text: str) -> Value:

@@ -10,7 +10,7 @@ from broker.coordinator.runtime import UNLOADED
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.coordinator.runtime import Shard
     from broker.turn.turn import Turn
 
@@ -24,8 +24,8 @@ def load_shards(
 
     A shard that cannot be loaded is logged and left: a request for it gets the error.
     """
-    for index in range(len(shards)):
-        if directory.exists(topic, index) and (shard := shards[index]).state is UNLOADED:
+    for index in on_disk(directory, topic, len(shards)):
+        if (shard := shards[index]).state is UNLOADED:
             try:
                 yield from shard.load()
                 if loaded is not None:
@@ -33,6 +33,11 @@ def load_shards(
             except (OSError, StorageError) as error:
                 logger.error("cannot load %s: %s", shard, error)
             yield
+
+
+def on_disk(directory: DataDirectory, topic: str, count: int) -> list[int]:
+    """Which of the first `count` partitions of a topic have a log."""
+    return [index for index in range(count) if directory.exists(topic, index)]
 
 
 def drop_shards(turn: Turn, directory: DataDirectory, topic: str, shards: list[Shard]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.turn.decision import Decision, Token
     from broker.turn.durability import FlushState

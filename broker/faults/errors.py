@@ -3,3 +3,7 @@
 
 class FaultError(ValueError):
     """A fault that cannot be set; the text says why."""
+
+
+class NotHereError(FaultError):
+    """A fault that acts inside a broker, asked of a proxy."""

@@ -14,7 +14,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.errors import FaultError
-from broker.faults.kinds import BODY_FILTERS, KINDS, REQUIRED, DiskKind, Field, Kind, OfRegistry, RequestKind
+from broker.faults.fields import BODY_FILTERS, REQUIRED, Field
+from broker.faults.kinds import KINDS, DiskKind, Kind, OfRegistry, RequestKind
 from protocol.api import ApiKey, api_name
 from protocol.errors import ErrorCode
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
+from broker.faults.fields import FILTERS, Field
 from storage.files.troubles import SYNC, WRITE, Trouble
 
 if TYPE_CHECKING:
@@ -23,44 +24,6 @@ BEFORE, AFTER, MIDDLE = "before", "after", "middle"
 HEAD_BYTES: Final = 8  # size and correlation id of a reply: left whole, so that the client finds damage in the body
 MOST_MS: Final = 86_400_000
 MOST_DISK_MS: Final = 10_000  # a write is waited for, and nothing else happens meanwhile
-REQUIRED: Final[Any] = object()
-
-
-class Field(NamedTuple):
-    """A word of a fault. `type`: "number", "text", "error" (of Kafka's), "api", "version", or "choice"."""
-
-    name: str
-    type: str
-    default: Any = REQUIRED  # None: the field may be left out
-    least: int = 0  # of a number
-    most: int = 1 << 53
-    choices: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """The field as `GET /faults/kinds` has it; the default is left out if the field is required or has none."""
-        shown: dict[str, Any] = {"name": self.name, "type": self.type, "required": self.default is REQUIRED}
-        if self.default is not REQUIRED and self.default is not None:
-            shown["default"] = self.default
-        if self.choices:
-            shown["choices"] = list(self.choices)
-        return shown
-
-
-# All that are given must fit. Those of the body need the request decoded.
-BODY_FILTERS: Final = ("topic", "partition", "group", "transactional_id")
-FILTERS: Final = (
-    Field("api", "api", None),
-    Field("version", "version", None),
-    Field("client_id", "text", None),
-    Field("principal", "text", None),
-    Field("connection", "text", None),
-    Field("listener", "text", None),
-    Field("broker", "number", None),
-    Field("topic", "text", None),
-    Field("partition", "number", None),
-    Field("group", "text", None),
-    Field("transactional_id", "text", None),
-)
 
 
 class Request(Protocol):

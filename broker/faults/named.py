@@ -11,6 +11,9 @@ from protocol.wire import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.coordinator.share.sessions import ShareSession
+    from broker.partitions.fetch_session import FetchSession
+
 _GROUPS: Final = ("group_id", "groups", "groups_names", "group_ids", "group")
 _TRANSACTIONAL_IDS: Final = ("transactional_id", "v3_and_below_transactional_id", "transactional_ids")
 _TOPIC_NAMES: Final = ("name", "topic", "topic_name")
@@ -30,6 +33,21 @@ class Named:
         self.partitions: set[tuple[str, int]] = set()
         self.groups: set[str] = set()
         self.transactional_ids: set[str] = set()
+
+    def add_fetched(self, session: FetchSession | None, topic_name: Callable[[bytes], str]) -> None:
+        """Add the partitions of the session of a Fetch, which does not name them again."""
+        for each in session.wanted.values() if session is not None else ():
+            self.add(each.topic or topic_name(each.topic_id), each.partition)
+
+    def add_share_fetched(self, session: ShareSession | None, topic_name: Callable[[bytes], str]) -> None:
+        """Add the partitions of the session of a ShareFetch."""
+        for topic_id, index in session.partitions if session is not None else ():
+            self.add(topic_name(topic_id), index)
+
+    def add(self, topic: str, partition: int) -> None:
+        """Add a partition."""
+        self.topics.add(topic)
+        self.partitions.add((topic, partition))
 
 
 def named_in(request: Message, topic_name: Callable[[bytes], str]) -> Named:

@@ -122,7 +122,7 @@ class FaultTable:
         self.release(fault)
         if not any(each.meets_requests for each in self._faults.values()):
             self._clients.dispatch = self._router.dispatch
-            self._clients.pass_by("faults", False)
+            self._clients.disable_shortcuts("faults", False)
         return fault
 
     def release(self, fault: Fault, most: int | None = None) -> int:
@@ -161,7 +161,7 @@ class FaultTable:
 
     def _install(self) -> None:
         if self._clients.dispatch != self.dispatch:
-            self._clients.pass_by("faults", True)
+            self._clients.disable_shortcuts("faults", True)
             self._clients.dispatch = self.dispatch
 
     def dispatch(
@@ -227,26 +227,18 @@ class FaultTable:
             request, _ = route.codec(route.request, api_version).decode(memoryview(data)[start:stop], 0)
         except (MalformedError, ImportError, OSError):
             return None  # the router refuses it
-        named = named_in(request, self._topic_name)
-        for topic, partition in self._in_session(connection, request, api_key):
-            named.topics.add(topic)
-            named.partitions.add((topic, partition))
+        return self._with_session(named_in(request, self._topic_name), connection, request, api_key)
+
+    def _with_session(self, named: Named, connection: Connection, request: Any, api_key: int) -> Named:
+        if api_key == ApiKey.FETCH:
+            named.add_fetched(self._sessions.get(request.session_id), self._topic_name)
+        elif api_key == ApiKey.SHARE_FETCH and request.share_session_epoch > 0:
+            session = self._share_session(connection.node_id, request.group_id, request.member_id)
+            named.add_share_fetched(session, self._topic_name)
         return named
 
-    def _in_session(self, connection: Connection, request: Any, api_key: int) -> list[tuple[str, int]]:
-        """The partitions of the session of a Fetch or ShareFetch, which does not name them again."""
-        if api_key == ApiKey.FETCH:
-            session = self._sessions.get(request.session_id)
-            wanted = session.wanted.values() if session is not None else ()
-            return [(each.topic or self._topic_name(each.topic_id), each.partition) for each in wanted]
-        if api_key == ApiKey.SHARE_FETCH and request.share_session_epoch > 0:
-            read = self._share_session(connection.node_id, request.group_id, request.member_id)
-            return [(self._topic_name(topic_id), index) for topic_id, index in read.partitions] if read else []
-        return []
-
     def _topic_name(self, topic_id: bytes) -> str:
-        topic = self._metadata.machine.topics_by_id.get(topic_id)
-        return topic.name if topic is not None else ""
+        return str(getattr(self._metadata.machine.topics_by_id.get(topic_id), "name", ""))
 
     def _serve(self, connection: Connection, frame: bytes) -> int:
         """Let the router serve a frame. Answers the slot of its reply."""
@@ -291,13 +283,11 @@ class FaultTable:
     def refuse(self, fault: Fault, connection: Connection, frame: bytes) -> None:
         """Answer with the fault's error; the request takes no effect."""
         api_key = _FRAME_HEAD.unpack_from(frame)[1]
-        route = self._router.routes.get(api_key)
         try:
             reply = self._router.refusal(frame, fault.code)
         except (MalformedError, KeyError):
             self._serve(connection, frame)
             return
-        assert route is not None
         self._acts(fault, connection, frame)
         if not reply:  # acks=0: so Kafka tells of an error where no answer is awaited
             connection.refuse(f"{fault.name} refuses a request that is not answered")

@@ -13,15 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.coordinator.groups.classic.commit_checks import check_member
-from broker.coordinator.groups.classic.group import (
-    COMPLETING_REBALANCE,
-    CONSUMER_PROTOCOL_TYPE,
-    DEAD,
-    PREPARING_REBALANCE,
-    STABLE,
-    ClassicGroup,
-    static_member,
-)
+from broker.coordinator.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, static_member
 from broker.coordinator.groups.classic.rebalance import (
     answer_sync,
     complete_if_all_joined,
@@ -31,6 +23,7 @@ from broker.coordinator.groups.classic.rebalance import (
     remove_pending,
 )
 from broker.coordinator.groups.classic.records import stable_group_record
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.handlers.join_group import check_join, join_group
 from broker.turn.decision import Decision

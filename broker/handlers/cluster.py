@@ -27,11 +27,6 @@ from protocol.messages.cluster import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-    DescribeLogDirsTopic,
     FeatureUpdateKey,
     FinalizedFeatureKey,
     SupportedFeatureKey,
@@ -39,11 +34,18 @@ from protocol.messages.cluster import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from protocol.messages.log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.nodes import Nodes
     from broker.coordinator.runtime import Shard

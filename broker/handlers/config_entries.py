@@ -35,6 +35,7 @@ class Detail:
         self.documentation = documentation
 
     def wants(self, key: str) -> bool:
+        """Whether a setting was asked for."""
         return not self.keys or key in self.keys
 
 

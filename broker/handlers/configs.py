@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.base.context import Context
-from broker.cluster.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_record
+from broker.cluster.metadata import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from broker.cluster.topic_names import name_fault
+from broker.cluster.topics import config_record
 from broker.config.config_defs import Row
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
 from broker.handlers import config_entries as entries

@@ -24,7 +24,7 @@ from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.partitions.table import Partitions
 

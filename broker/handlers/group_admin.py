@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.base.context import Context
-from broker.coordinator.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.classic.group import ClassicGroup
+from broker.coordinator.groups.classic.states import DEAD, EMPTY, STABLE
 from broker.coordinator.groups.kinds import SHARE
 from broker.coordinator.written import Records
 from broker.handlers.admin_view import GROUP_OPERATIONS

@@ -25,15 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.classic.commit_checks import check_member
-from broker.coordinator.groups.classic.group import (
-    COMPLETING_REBALANCE,
-    DEAD,
-    EMPTY,
-    PREPARING_REBALANCE,
-    STABLE,
-    ClassicGroup,
-    static_member,
-)
+from broker.coordinator.groups.classic.group import ClassicGroup, static_member
 from broker.coordinator.groups.classic.member import Member, Protocols, protocols_of
 from broker.coordinator.groups.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
@@ -49,6 +41,7 @@ from broker.coordinator.groups.classic.rebalance import (
     refresh_session,
 )
 from broker.coordinator.groups.classic.records import empty_group_record, stable_group_record
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from broker.coordinator.groups.common.outcome import Outcome
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.classic_group import JoinGroupResponse, SyncGroupResponse

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.base.context import Context
 from broker.cluster.acls import DESCRIBE, TOPIC
-from broker.cluster.metadata import Topic
 from broker.cluster.metadata_plans import create_default_topic, ensure_internal_topic
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
@@ -28,6 +27,7 @@ from broker.cluster.topic_names import (
     collision_key,
     name_fault,
 )
+from broker.cluster.topics import Topic
 from broker.handlers.admin_view import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,

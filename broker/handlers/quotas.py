@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
 
 from broker.base.context import Context
-from broker.cluster.client_settings import Entity, entity_of, quota_record
+from broker.cluster.client_records import Entity, entity_of, quota_record
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError

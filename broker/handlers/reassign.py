@@ -18,9 +18,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from broker.base.context import Context
-from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_plans import elect_leader, follow_nodes, move_partition, sync_of
 from broker.cluster.replicas import NOBODY, follow, least_in_sync
+from broker.cluster.topics import Topic, TopicPartition
 from broker.config.features import level_of
 from broker.handlers.admin_view import after_metadata, refuse
 from broker.handlers.topics import check_assignment
@@ -47,7 +48,7 @@ from protocol.messages.reassign import (
 PREFERRED, UNCLEAN = 0, 1
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.coordinator.runtime import Shard
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.base.context import Context
 from broker.coordinator.share.acknowledge import RENEW, Acknowledgement, check_acknowledgements
-from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place
+from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionKey
 from broker.handlers.share_group import check_enabled, check_member_id
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
@@ -29,8 +29,8 @@ from protocol.messages.share_fetch import (
 if TYPE_CHECKING:
     from broker.cluster.nodes import Nodes
     from broker.coordinator.share.in_flight import Delivery
-    from broker.coordinator.share.share_partition import Limits
-    from broker.coordinator.share.table import Live, SharePartitions
+    from broker.coordinator.share.limits import Limits
+    from broker.coordinator.share.table import LivePartition, SharePartitions
     from protocol.messages.share_fetch import ShareAcknowledgeRequest
 
 RENEWAL_SINCE: Final = 2
@@ -113,15 +113,15 @@ def acknowledge(
     ctx: Context,
     group_id: str,
     member_id: str,
-    named: dict[Place, list[Acknowledgement]],
+    named: dict[PartitionKey, list[Acknowledgement]],
     limits: Limits,
     *,
     is_renewal: bool,
-    released: dict[Live, list[Delivery]] | None = None,
-) -> dict[Place, KafkaError | None]:
+    released: dict[LivePartition, list[Delivery]] | None = None,
+) -> dict[PartitionKey, KafkaError | None]:
     """What came of each partition's acknowledgements; None: they are taken. `released`: see SharePartitions."""
     highest = RENEW if ctx.api_version >= RENEWAL_SINCE else RENEW - 1
-    results: dict[Place, KafkaError | None] = {}
+    results: dict[PartitionKey, KafkaError | None] = {}
     known = share.metadata.topics_by_id
     for place, found in named.items():
         try:
@@ -145,7 +145,7 @@ def acknowledge(
     return results
 
 
-def name_leader(broker: Any, ctx: Context, place: Place) -> tuple[tuple[int, int], tuple[str, int] | None]:
+def name_leader(broker: Any, ctx: Context, place: PartitionKey) -> tuple[tuple[int, int], tuple[str, int] | None]:
     """(id, epoch) of a partition's leader, and its host and port if the client can reach it."""
     info = broker.share.metadata.topics_by_id[place[0]].partitions[place[1]]
     host, port = broker.nodes.endpoint(info.leader, ctx)

@@ -34,7 +34,8 @@ from protocol.messages.share_offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.table import SharePartitions

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from broker.base.context import Context
-from broker.cluster.metadata import ClusterMetadata, Topic
+from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_plans import check_new_name, create_topic, delete_topic, grow_topic, place
+from broker.cluster.topics import Topic
 from broker.handlers.admin_view import after_metadata, refuse, repeated
 from broker.handlers.config_entries import source_and_value
 from broker.handlers.config_rules import check_topic_configs

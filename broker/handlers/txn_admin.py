@@ -37,7 +37,8 @@ from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.partitions.table import Partitions
     from broker.turn.turn import Turn

@@ -21,7 +21,7 @@ from protocol.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from broker.coordinator.share.dead_letters.sending import Place
+    from broker.coordinator.share.dead_letters.sending import QueuePartition
     from broker.journal.ring import Ring
     from protocol.errors import KafkaError
 
@@ -30,7 +30,7 @@ VERSION: Final = 12  # the last one that names the topic
 TIMEOUT_MS: Final = 30_000  # as Kafka's
 
 
-def keep_produce(ring: Ring, place: Place, batch: bytes, first: int, error: KafkaError | None) -> None:
+def keep_produce(ring: Ring, place: QueuePartition, batch: bytes, first: int, error: KafkaError | None) -> None:
     """Keep a batch that was written to a queue, from an offset on, or refused."""
     written = PartitionProduceData(index=place.partition, records=batch)
     topics = [TopicProduceData(name=place.topic, partition_data=[written])]

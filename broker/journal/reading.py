@@ -20,7 +20,7 @@ from protocol.errors import MalformedError, error_label
 from protocol.header import decode_request_header, decode_response_header
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.journal.ring import Kept, Peer, Piece, Ring
     from protocol.declare import Message
 

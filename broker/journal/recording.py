@@ -117,7 +117,9 @@ class RecordingRing(Ring):
             number = self._numbers[connection] = self.recording.new_connection()
         clock = self._clock
         now_ms = clock.now_ms()
-        self.recording.waited(clock.wait_ms() - clock.steady_ms(), now_ms)
+        steady_ms, wait_ms = clock.steady_ms(), clock.wait_ms()
+        if clock.steady_ms() == steady_ms:  # else time has passed between the two, and the next event tells
+            self.recording.waited(wait_ms - steady_ms, now_ms)
         self.recording.add(kind, number, connection.node_id, now_ms, data)
 
     def took(self, connection: Connection, data: bytes, stop: int) -> None:

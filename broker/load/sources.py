@@ -17,18 +17,18 @@ from broker.load.texts import Text, read_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Beside = Callable[[str], str]
+    ReadFile = Callable[[str], str]
 
 
 class MissingFileError(OSError):
     """A file that a document names is not there."""
 
 
-def read_documents(documents: Sequence[tuple[str, str]], beside: Beside) -> Load:
+def read_documents(documents: Sequence[tuple[str, str]], read_file: ReadFile) -> Load:
     """What documents say together.
 
     documents   (name, text), in their order.
-    beside      the text of a file that one of them names, by its name joined to the folder of that document.
+    read_file   the text of a file that one of them names, by its name joined to the folder of that document.
     Errors:     LoadError: all that is wrong.
     """
     digest, problems = hashlib.sha256(), list[Problem]()
@@ -43,7 +43,7 @@ def read_documents(documents: Sequence[tuple[str, str]], beside: Beside) -> Load
 
     def fetch(document: str, name: str) -> tuple[str, str]:
         path = joined(document, name)
-        text = beside(path)
+        text = read_file(path)
         _take(digest, path, text)
         return path, text
 

@@ -10,7 +10,7 @@ from storage.files.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.partitions.fetch_session import Wanted
     from broker.partitions.partition import Partition
     from broker.partitions.table import Partitions

@@ -145,6 +145,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def get(self, session_id: int) -> FetchSession | None:
+        """The session of this id, whichever node's it is; None: there is none."""
         return self._sessions.get(session_id)
 
     def find(self, session_id: int, node_id: int) -> FetchSession | None:
@@ -153,9 +154,11 @@ class FetchSessions:
         return session if session is not None and session.node_id == node_id else None
 
     def remove(self, session_id: int) -> None:
+        """Forget a session, if there is one of this id."""
         self._sessions.pop(session_id, None)
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
+        """A session is used: others are evicted before it."""
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
 

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from broker.partitions.incoming_batch import ClientBatch, Marker, stamp
 from broker.partitions.producer_files import ProducerFiles, replay_log
-from broker.partitions.producer_table import ProducerSnapshot
+from broker.partitions.producer_table import ProducerSnapshot, add_to_sequence
 from broker.partitions.producer_undo import forget_below
-from broker.partitions.producers import STABLE, Producers, add_to_sequence
+from broker.partitions.producers import STABLE, Producers
 from broker.partitions.record_rules import TopicRules
 from broker.partitions.waiters import Waiter, poll_all
 from broker.turn.executor import append
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic, TopicPartition
     from broker.turn.durability import FlushState
     from storage.files.env import Files
     from storage.files.errors import StorageError
@@ -110,6 +111,7 @@ class Partition:
 
     @property
     def log_start_offset(self) -> int:
+        """The first offset that can be read: what is below it was deleted."""
         return self.log.log_start_offset
 
     @property

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.partitions.producer_snapshots import UNTOLD, ProducerSnapshots, encode_steps
-from broker.partitions.producers import Producers, add_to_sequence
+from broker.partitions.producer_table import add_to_sequence
+from broker.partitions.producers import Producers
 from broker.partitions.transaction_index import TransactionIndexFiles
 from protocol.record_batch import COMMIT, CONTROL, TRANSACTIONAL, BatchHeader, control_type, iter_records
 

@@ -23,14 +23,14 @@ import struct
 import sys
 from array import array
 from bisect import insort
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from struct import Struct
 from typing import Final, NamedTuple
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from broker.partitions.producer_table import ProducerSnapshot
+from broker.partitions.producer_table import ProducerSnapshot, ProducerTable
 from storage.files.env import Files
 
 logger = logging.getLogger("momus.partition")
@@ -38,6 +38,8 @@ logger = logging.getLogger("momus.partition")
 SUFFIX: Final = ".snapshot"
 OURS_SUFFIX: Final = ".momus-producers"
 KEPT: Final = 2
+NO_OFFSET: Final = -1
+MOST_WRITTEN: Final = 2**30  # half of all sequences: what is further behind could as well be ahead
 _VERSION: Final = 1
 _HEAD: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
@@ -217,3 +219,26 @@ class ProducerSnapshots:
 
     def _path(self, offset: int, suffix: str = SUFFIX) -> str:
         return f"{self._directory}/{offset:020d}{suffix}"
+
+
+def snapshot_of(table: ProducerTable, open_: dict[int, int]) -> Iterator[ProducerSnapshot]:
+    """The rows of a table, with the first offsets of open transactions, by producer id."""
+    for producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written, delay) in table.items():
+        first = open_.get(producer_id, NO_OFFSET)
+        yield ProducerSnapshot(
+            producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written, delay
+        )
+
+
+def rows_of(snapshot: Iterable[ProducerSnapshot]) -> tuple[list[tuple[int, tuple[int, ...]]], dict[int, int]]:
+    """What `snapshot_of` was made from: rows by rising producer id, and first offsets of open transactions, rising."""
+    rows: list[tuple[int, tuple[int, ...]]] = []
+    open_: list[tuple[int, int]] = []
+    for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written, delay in snapshot:
+        if offset >= 0 and written <= delta:
+            written = delta + 1  # a snapshot of Kafka has one batch only
+        written = min(written, MOST_WRITTEN)
+        rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written, delay)))
+        if first >= 0:
+            open_.append((first, producer_id))
+    return sorted(rows), {producer_id: first for first, producer_id in sorted(open_)}

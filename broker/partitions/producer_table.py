@@ -16,8 +16,8 @@ from struct import Struct
 from typing import ClassVar, Final, NamedTuple
 
 from broker.base.facts import facts
-from protocol.errors import ErrorCode, KafkaError
 
+MAX_SEQUENCE: Final = 2**31 - 1
 LEAF_ROWS: Final = 512
 NOBODY: Final = -(1 << 63) - 1  # no producer id: requests may name any of 64 bits, -1 too
 _ROW: Final = Struct("<hiqiqiii")
@@ -56,14 +56,6 @@ class ProducerSnapshot(NamedTuple):
     txn_first_offset: int
     written: int = 0  # this and the next are in the file beside it; 0: not known
     marker_delay_ms: int = 0
-
-
-class WrittenBeforeError(KafkaError):
-    """A batch is known to be written, below an offset: DUPLICATE_SEQUENCE_NUMBER, unless it is looked up."""
-
-    def __init__(self, message: str, end_offset: int) -> None:
-        super().__init__(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, message)
-        self.end_offset = end_offset
 
 
 class CachedBatch(NamedTuple):
@@ -259,3 +251,8 @@ class ProducerTable:
         other._firsts = self._firsts[:]
         other._size = self._size
         return other
+
+
+def add_to_sequence(sequence: int, increment: int) -> int:
+    """Sequences count modulo 2^31: 0 follows 2147483647."""
+    return (sequence + increment) & MAX_SEQUENCE

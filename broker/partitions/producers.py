@@ -37,23 +37,17 @@ from typing import ClassVar, Final
 
 from broker.base.facts import facts
 from broker.partitions.aborted import AbortedTransactions
-from broker.partitions.producer_table import FAR, CachedBatch, ProducerSnapshot, ProducerTable, WrittenBeforeError
+from broker.partitions.producer_snapshots import MOST_WRITTEN, NO_OFFSET, rows_of, snapshot_of
+from broker.partitions.producer_table import FAR, MAX_SEQUENCE, CachedBatch, ProducerSnapshot, ProducerTable
 from broker.partitions.producer_undo import Change, revert
+from broker.partitions.record_rules import WrittenBeforeError, fenced, out_of_order
 from protocol.errors import ErrorCode, KafkaError
 
-MAX_SEQUENCE: Final = 2**31 - 1
-MOST_WRITTEN: Final = 2**30  # half of all sequences: what is further behind could as well be ahead
 OLDER_BATCHES: Final = 4  # kept with `batches` beside the last one: a Java producer has five requests in flight
 MOST_AWAITED: Final = 10_000
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
-NO_OFFSET: Final = -1
 STABLE: Final = 2**63 - 1  # above every offset
-
-
-def add_to_sequence(sequence: int, increment: int) -> int:
-    """Sequences count modulo 2^31: 0 follows 2147483647."""
-    return (sequence + increment) & MAX_SEQUENCE
 
 
 class Producers:
@@ -119,9 +113,9 @@ class Producers:
                             last_offset - delta,
                         )
                 if producer_epoch != NO_EPOCH:  # Kafka takes any sequence where there is no epoch
-                    raise self._out_of_order(producer_id, base_sequence, last)
+                    raise out_of_order(producer_id, base_sequence, last)
         elif producer_epoch < known_epoch:
-            raise self._fenced(producer_id, producer_epoch, known_epoch)
+            raise fenced(producer_id, producer_epoch, known_epoch)
         elif base_sequence != 0 and known_epoch != NO_EPOCH:
             text = f"Producer {producer_id} began epoch {producer_epoch} with sequence {base_sequence}, not 0"
             raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
@@ -135,7 +129,7 @@ class Producers:
         self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool, begins_at_zero: bool
     ) -> None:
         if producer_epoch < NO_EPOCH:
-            raise self._fenced(producer_id, producer_epoch, NO_EPOCH)
+            raise fenced(producer_id, producer_epoch, NO_EPOCH)
         if begins_at_zero and base_sequence:
             text = f"Producer {producer_id} is not known here and began with sequence {base_sequence}, not 0"
             raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
@@ -143,29 +137,18 @@ class Producers:
             return  # nothing comes before 0
         epoch, awaited = self._awaited.get(producer_id, (NO_EPOCH - 1, 0))
         if epoch == producer_epoch and self._follows(base_sequence, awaited):
-            raise self._out_of_order(producer_id, base_sequence, awaited - 1)
+            raise out_of_order(producer_id, base_sequence, awaited - 1)
 
     def _follows(self, sequence: int, other: int) -> bool:
         """Whether a sequence comes behind another; Kafka compares numbers here, without a wrap."""
         behind = (sequence - other) & MAX_SEQUENCE
         return sequence > other if self._older is not None else 0 < behind <= MAX_SEQUENCE // 2
 
-    def _fenced(self, producer_id: int, producer_epoch: int, known_epoch: int) -> KafkaError:
-        return KafkaError(
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"Producer {producer_id} has epoch {producer_epoch}, the last one seen is {known_epoch}",
-        )
-
-    def _out_of_order(self, producer_id: int, base_sequence: int, last: int) -> KafkaError:
-        return KafkaError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"Producer {producer_id} sent sequence {base_sequence} after {last}"
-        )
-
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
         """Errors: INVALID_PRODUCER_EPOCH."""
         row = self.table.get(producer_id)
         if row is not None and producer_epoch < row[0]:
-            raise self._fenced(producer_id, producer_epoch, row[0])
+            raise fenced(producer_id, producer_epoch, row[0])
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
@@ -183,7 +166,7 @@ class Producers:
         if transaction_version >= 2 and producer_epoch == known_epoch:
             stale = producer_id in self.open and producer_epoch != 0x7FFF
         if stale:
-            raise self._fenced(producer_id, producer_epoch, known_epoch)
+            raise fenced(producer_id, producer_epoch, known_epoch)
         if coordinator_epoch < known_coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -327,21 +310,12 @@ class Producers:
 
     def snapshot(self) -> Iterator[ProducerSnapshot]:
         """Every producer with its last batch, by producer id; later changes do not show."""
-        return _snapshot(self.table.copy(), self.open.copy())
+        return snapshot_of(self.table.copy(), self.open.copy())
 
     def load(self, snapshot: Iterable[ProducerSnapshot]) -> None:
         """Start from a snapshot; the caller then replays what was appended after it."""
-        rows: list[tuple[int, tuple[int, ...]]] = []
-        open_: list[tuple[int, int]] = []
-        for producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written, delay in snapshot:
-            if offset >= 0 and written <= delta:
-                written = delta + 1  # a snapshot of Kafka has one batch only
-            written = min(written, MOST_WRITTEN)
-            rows.append((producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written, delay)))
-            if first >= 0:
-                open_.append((first, producer_id))
-        self.table.fill(sorted(rows))
-        self.open = {producer_id: first for first, producer_id in sorted(open_)}
+        rows, self.open = rows_of(snapshot)
+        self.table.fill(rows)
         self.settle(0)
 
     def revert(self, end_offset: int) -> None:
@@ -381,11 +355,3 @@ class Producers:
     def fingerprint(self) -> dict[str, object]:
         """What replaying the log must reproduce: all but what is VOLATILE."""
         return {**facts(self), "table": self.table.facts(), "open": list(self.open.items())}
-
-
-def _snapshot(table: ProducerTable, open_: dict[int, int]) -> Iterator[ProducerSnapshot]:
-    for producer_id, (epoch, last, offset, delta, timestamp_ms, coordinator_epoch, written, delay) in table.items():
-        first = open_.get(producer_id, NO_OFFSET)
-        yield ProducerSnapshot(
-            producer_id, epoch, last, offset, delta, timestamp_ms, coordinator_epoch, first, written, delay
-        )

@@ -211,4 +211,28 @@ def refuse_records(without_key: list[int], wrong_times: list[tuple[int, str]]) -
 
 
 def invalid_record(why: str) -> KafkaError:
+    """INVALID_RECORD, and why in one sentence."""
     return KafkaError(ErrorCode.INVALID_RECORD, why)
+
+
+class WrittenBeforeError(KafkaError):
+    """A batch is known to be written, below an offset: DUPLICATE_SEQUENCE_NUMBER, unless it is looked up."""
+
+    def __init__(self, message: str, end_offset: int) -> None:
+        super().__init__(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, message)
+        self.end_offset = end_offset
+
+
+def fenced(producer_id: int, producer_epoch: int, known_epoch: int) -> KafkaError:
+    """INVALID_PRODUCER_EPOCH: a later epoch of the producer has written here."""
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Producer {producer_id} has epoch {producer_epoch}, the last one seen is {known_epoch}",
+    )
+
+
+def out_of_order(producer_id: int, base_sequence: int, last: int) -> KafkaError:
+    """OUT_OF_ORDER_SEQUENCE_NUMBER: the batch does not follow the last one."""
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"Producer {producer_id} sent sequence {base_sequence} after {last}"
+    )

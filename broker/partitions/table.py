@@ -18,8 +18,9 @@ from storage.files.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker.cluster.directory import DataDirectory
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.data.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic
     from broker.turn.turn import Turn
     from storage.log.log import Log
 

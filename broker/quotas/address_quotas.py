@@ -16,7 +16,7 @@ from broker.quotas.client_quotas import MOST_MEASURES
 from broker.turn.rate import Rate
 
 if TYPE_CHECKING:
-    from broker.cluster.client_settings import Entity
+    from broker.cluster.client_records import Entity
 
 KEY: Final = "connection_creation_rate"
 IP: Final = "ip"

@@ -28,7 +28,7 @@ from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.cluster.client_settings import Entity
+    from broker.cluster.client_records import Entity
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.partitions.fetch_session import FetchSessions
@@ -164,13 +164,13 @@ class ClientQuotas:
         if connection.closed or until_ms <= self._muted.get(connection, 0):  # it waits longer for another answer
             return
         self._muted[connection] = until_ms
-        connection.mute(True)
+        connection.throttle(True)
         self._turn.timers.at(until_ms, lambda due_ms, now_ms: self._unmute(connection, until_ms))
 
     def _unmute(self, connection: Any, until_ms: int) -> None:
         if self._muted.get(connection) == until_ms:
             del self._muted[connection]
-            connection.mute(False)
+            connection.throttle(False)
 
     # -- changes of topics
 

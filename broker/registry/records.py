@@ -30,6 +30,7 @@ _TEXT: Final = rb'"subject":"([^"\\\x00-\x1f]+)","version":([1-9]\d{0,8}),'
 _KEY: Final = re.compile(rb'\{"keytype":"SCHEMA",' + _TEXT + rb'"magic":1\}').fullmatch
 _HEAD: Final = re.compile(rb"\{" + _TEXT + rb'"id":(\d{1,9}),(?:"schemaType":"([A-Z]+)",)?"schema":"').match
 _LETTERS: Final = bytes(each for each in range(32, 127) if each not in b'"\\')  # that stand for themselves
+_QUOTE: Final = b'\\"'
 _new: Final = tuple.__new__
 _TAIL: Final = b'","deleted":false}'
 _read: Final = json.JSONDecoder().decode  # of bytes, json.loads would guess the encoding first
@@ -123,9 +124,13 @@ def _plain(key: bytes, value: bytes) -> Record | None:
 
 
 def _is_plain(raw: bytes) -> bool:
-    """Whether the inside of a JSON text has but ASCII, quotes and ends of lines: that takes 3 us, to read it 6."""
-    rest = raw.replace(b'\\"', b" ")
-    return not (rest.translate(None, _LETTERS) and rest.replace(b"\\n", b" ").translate(None, _LETTERS))
+    """Whether the inside of a JSON text has but printable ASCII, quotes and ends of lines: 2 us, reading takes 10."""
+    rest = raw.translate(None, _LETTERS)
+    quotes = len(rest) // 2
+    if rest == _QUOTE * quotes and raw.count(_QUOTE) == quotes:
+        return True  # as Avro and JSON have it
+    rest = raw.replace(_QUOTE, b" ").replace(b"\\n", b" ")
+    return not rest.translate(None, _LETTERS)
 
 
 def _check_schema(value: Json) -> None:

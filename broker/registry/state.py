@@ -168,6 +168,7 @@ class RegistryState:
             self._replay_gone((record.subject, record.version))
             return
         row = version_of(record.subject, record.version, record.value)
+        key = (record.subject, record.version)
         others = self.by_id.get(row.id)
         if others:
             subject, version = next(iter(others))
@@ -178,13 +179,14 @@ class RegistryState:
                 )
                 return
         if record.version in self.subjects.get(record.subject, ()):
-            self._replay_gone((record.subject, record.version))
+            self._replay_gone(key)
         self.subjects.setdefault(record.subject, {})[record.version] = row
-        self.by_id.setdefault(row.id, {})[record.subject, record.version] = None
-        self._unnamed[record.subject, record.version] = row
+        self.by_id.setdefault(row.id, {})[key] = None
+        self._unnamed[key] = row
         for each in row.references:
-            self.referrers.setdefault((each.subject, each.version), {})[record.subject, record.version] = None
-        self.highest_id = max(self.highest_id, row.id)
+            self.referrers.setdefault((each.subject, each.version), {})[key] = None
+        if row.id > self.highest_id:
+            self.highest_id = row.id
 
     def _replay_gone(self, key: Key) -> None:
         """Take a version away, as if it had never been; its id is not given again."""

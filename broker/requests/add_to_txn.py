@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from broker.coordinator.transactions.rules import add_partitions, verify_partitions
 from broker.requests.repeated import HotRequest, Kept
-from broker.turn.decision import Decision
+from broker.turn.decision import AGAIN, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -151,7 +151,7 @@ class _Adding(HotRequest):
         if accepted is None:
             return Decision(writes=writes, repeats=None if is_refused else ask)
         accepted.writes = writes
-        accepted.repeats = None if is_refused else ask
+        accepted.repeats = None if is_refused else AGAIN
         return accepted
 
     def prepare(self, kept: Kept, decision: Decision) -> None:

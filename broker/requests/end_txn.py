@@ -3,7 +3,8 @@
 EndTxn  v5: the epoch rises with every transaction, and the response holds it (KIP-890).
 
 Differs:  EndTxn is answered when the transaction is complete. Kafka answers when it is decided, and the producer's next
-          transaction may have to wait (CONCURRENT_TRANSACTIONS).
+          transaction may have to wait (CONCURRENT_TRANSACTIONS), as may a question for stable offsets
+          (UNSTABLE_OFFSET_COMMIT).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker.coordinator.transactions.rules import NeedsProducerIdError, end_transaction, end_transaction_v2
 from broker.requests.add_to_txn import find_shard
 from broker.requests.repeated import HotRequest, Kept
-from broker.turn.decision import LATER, Decision
+from broker.turn.decision import AGAIN, LATER, Decision
 from protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from protocol.shape import Shape
 
@@ -40,7 +41,6 @@ class Ask:
     __slots__ = (
         "begun",
         "commit",
-        "done",
         "end",
         "producer_epoch",
         "producer_id",
@@ -51,7 +51,6 @@ class Ask:
     )
     shard: Shard  # of the transaction, set when it is known
     step: NextState  # Prepare*; set by `prepare`
-    done: Decision  # that follows
     transactions: TransactionCoordinator
 
     def __init__(self, request: EndTxnRequest, version: int) -> None:
@@ -124,18 +123,17 @@ class EndTxn(HotRequest):
         """See HotRequest."""
         ask, ctx, transactions = kept.ask, kept.ctx, self._view.transactions
         shard: Shard = ask.shard
-        ask.transactions = transactions
+        step = transactions.next_state(shard.machine.transactions[ask.transactional_id])
+        done = Decision(shard=shard, repeats=AGAIN)
 
         def follow(durable: bool) -> Decision:
-            done: Decision = ask.done
-            done.reply = transactions.send_markers(shard, ask.step.transaction, durable, ctx.token)
+            done.reply = transactions.send_markers(shard, step.transaction, durable, ctx.token)
             return done
 
-        ask.step = transactions.next_state(shard.machine.transactions[ask.transactional_id])
+        ask.transactions, ask.step = transactions, step
         ask.begun = Decision(
-            shard=shard, writes=((shard, ask.step),), until=shard.flush_state, follow=follow, repeats=ask
+            shard=shard, writes=((shard, step),), until=shard.flush_state, follow=follow, repeats=AGAIN
         )
-        ask.done = Decision(shard=shard, repeats=ask)
 
     def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:
         """See HotRequest."""

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.coordinator.offsets.table import OffsetTable
 
 TAG: Final = 10000

@@ -12,7 +12,8 @@ from broker.requests.expected_offsets import TAG
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic
 
 _INDEX, _OFFSET = attrgetter("partition_index"), attrgetter("committed_offset")
 _EPOCH, _METADATA = attrgetter("committed_leader_epoch"), attrgetter("committed_metadata")

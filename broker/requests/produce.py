@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from broker.cluster.followers import NO_CEILING
 from broker.coordinator.transactions.gate import PRODUCE_ADDS_SINCE
 from broker.coordinator.transactions.gate import ask as ask_gate
-from broker.partitions.producer_table import WrittenBeforeError
-from broker.partitions.record_rules import invalid_record
+from broker.partitions.record_rules import WrittenBeforeError, invalid_record
 from broker.requests.acks_wait import AcksWait
 from broker.requests.message_sets import PRODUCE_BATCHES_SINCE, as_one_batch
 from broker.requests.produce_ask import Ask, Entry, find_topic, has_producer, producer_of, response_of
+from broker.requests.produce_late import send_late
 from broker.requests.produce_search import Search
 from broker.requests.repeated import HotRequest, Kept
 from broker.turn.decision import LATER, NO_REPLY, Decision
@@ -48,8 +48,8 @@ from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.cluster.metadata import Topic
     from broker.cluster.nodes import Nodes
+    from broker.cluster.topics import Topic
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.gate import Refused
@@ -258,13 +258,8 @@ class Produce(HotRequest):
 
     def _name_leader(self, ask: Ask, ctx: Context, entry: Entry) -> None:
         """Name the leader to a client that asked another node (KIP-951)."""
-        if entry.code != ErrorCode.NOT_LEADER_OR_FOLLOWER or ctx.api_version < LEADER_SINCE:
-            return
-        leader = self._topic_of(ctx, entry).partitions[entry.index]
-        entry.leader = leader.leader, leader.leader_epoch
-        host, port = self._view.nodes.endpoint(leader.leader, ctx)
-        if port >= 0:
-            ask.endpoints.setdefault(leader.leader, (host, port))
+        if entry.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.api_version >= LEADER_SINCE:
+            ask.name_leader(entry, self._topic_of(ctx, entry), self._view.nodes, ctx)
 
     def _topic_of(self, ctx: Context, entry: Entry) -> Topic:
         """Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID."""
@@ -320,28 +315,7 @@ class Produce(HotRequest):
         self._pass_gate(ask, ctx, refused)
         if self._view.parked.find(ctx.token) is None:
             return  # the connection is closed; its records belong to the transaction all the same
-        self._send(ask, ctx, self._finish(ask, ctx))
-
-    def _send(self, ask: Ask, ctx: Context, reply: Any) -> None:
-        """Answer a request that is parked."""
-        view, durability = self._view, self.durability
-        token: Any = ctx.token
-        parked = view.parked.find(token)
-        if reply is LATER or parked is None:
-            return
-        connection, slot = token
-        if reply is not NO_REPLY:
-            view.parked.answer(token, reply)
-            for flush_state in (*ask.reads(), view.metadata_shard.flush_state):
-                if not durability.is_settled(flush_state):
-                    durability.hold(flush_state, (connection, slot, *parked.frame))
-        elif ask.failed:
-            connection.refuse("Produce with acks=0 failed")
-        else:
-            view.parked.drop(token)
-            connection.parked.discard(slot)
-            connection.fill(slot, b"")
-            durability.speaks(connection)
+        send_late(self._view.parked, self.durability, self._view.metadata_shard, ask, ctx, self._finish(ask, ctx))
 
     def _lost(self, ask: Ask, entry: Entry, durable: bool) -> None:
         """Batches that did not wait for the gate are durable, or could not be written."""
@@ -361,7 +335,7 @@ class Produce(HotRequest):
         return self._answer(ask, ctx)
 
     def _searched(self, ask: Ask, ctx: Context) -> None:
-        self._send(ask, ctx, self._answer(ask, ctx))
+        send_late(self._view.parked, self.durability, self._view.metadata_shard, ask, ctx, self._answer(ask, ctx))
 
     def _answer(self, ask: Ask, ctx: Context) -> Any:
         """The response, unless there is none, or an AcksWait makes it."""

@@ -23,10 +23,13 @@ from protocol.messages.produce import (
 from protocol.record_batch import HEADER, HEADER_BYTES
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.base.context import Context
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.nodes import Nodes
+    from broker.cluster.topics import Topic
     from broker.coordinator.transactions.transaction import Partitions as TransactionPartitions
     from broker.partitions.partition import Partition
-    from broker.partitions.producer_table import WrittenBeforeError
+    from broker.partitions.record_rules import WrittenBeforeError
     from broker.turn.durability import FlushState
 
 TOPIC_IDS_SINCE: Final = 13
@@ -203,6 +206,14 @@ class Ask:
         self.batch.let_go()
         self.writes = ((self.partition, self.batch),)
         self.places = {self.partition.topic.name: (self.partition.index,)}
+
+    def name_leader(self, entry: Entry, topic: Topic, nodes: Nodes, ctx: Context) -> None:
+        """Say in the answer which node leads the partition, and where it is if its address is known."""
+        leader = topic.partitions[entry.index]
+        entry.leader = leader.leader, leader.leader_epoch
+        host, port = nodes.endpoint(leader.leader, ctx)
+        if port >= 0:
+            self.endpoints.setdefault(leader.leader, (host, port))
 
     def take_batches(self, metadata: ClusterMetadata, api_version: int) -> list[Entry]:
         """The entries to append, one a partition. The others are refused; every partition has one answer."""

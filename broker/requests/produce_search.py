@@ -46,7 +46,7 @@ class Search:
             if not self._turn.durability.is_settled(partition.flush_state):
                 partition.flush_state.then(partial(lost, entry))
         connection: Any = ctx.connection
-        connection.mute(True)
+        connection.throttle(True)
         steps = self._between_turns(connection, ctx.token, parked, ended)
         self._turn.jobs.add(steps)
         self._turn.jobs.hurry(steps)
@@ -56,7 +56,7 @@ class Search:
     ) -> Iterator[None]:
         while parked.find(token) is not None:
             if next(self._steps, True) is True:
-                connection.mute(False)  # first: a quota may mute it again with the answer
+                connection.throttle(False)  # first: a quota may throttle it again with the answer
                 ended()
                 return
             yield

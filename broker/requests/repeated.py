@@ -16,7 +16,7 @@ from collections.abc import Callable
 from struct import error as StructError  # noqa: N812  # the name that other modules give it
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from broker.turn.decision import LATER
+from broker.turn.decision import AGAIN, LATER
 from broker.wire.parked import ParkedRequest
 from broker.wire.route import REPLY_HEAD
 from broker.wire.service import TAKEN
@@ -168,7 +168,7 @@ class HotRequest:
         raise NotImplementedError
 
     def decide(self, ask: Any, ctx: Context) -> Decision:
-        """The rule. `Decision.repeats`: the Ask, if repeats of the request may be served from its bytes."""
+        """The rule. `Decision.repeats`: the Ask, or AGAIN, if repeats of the request may be served from its bytes."""
         raise NotImplementedError
 
     def fill(self, ask: Any, fields: tuple[Any, ...], width: int) -> None:
@@ -183,7 +183,10 @@ class HotRequest:
         raise NotImplementedError
 
     def prepare(self, kept: Kept, decision: Decision) -> None:
-        """A request is kept: derive once what its repeats need, from the decision on it."""
+        """A request is kept: derive once what its repeats need, from the decision on it.
+
+        What the Ask keeps may not refer to the Ask: it is given up often, and is to be freed at once.
+        """
 
     def write_reply(self, kept: Kept, reply: Any, correlation_id: int) -> Reply:
         """The whole reply, where it has no template. None: `reply` is a message with errors, and answered as such."""
@@ -239,7 +242,7 @@ class HotRequest:
             decision = self.decide(ask, ctx)
         except (KafkaError, StorageError):
             return None
-        if decision.repeats is not ask:
+        if decision.repeats is None:
             return None
         try:
             reply = self.executor.carry_out(decision, ctx.now_ms, held)
@@ -320,7 +323,7 @@ class HotRequest:
             if replied.statics:
                 at = REPLY_HEAD.size + len(replied.prefix)
                 kept.pack, kept.values, kept.rest = replied.pack, list(replied.unpack(template, at)), template[at:]
-        decision.reply = None
+        decision.reply, decision.repeats = None, AGAIN
         self.prepare(kept, decision)
         table.keep(key, asked.prefix, kept, size, find)
 

@@ -28,7 +28,7 @@ from protocol.shape import Shape
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from broker.coordinator.share.sessions import Place
+    from broker.coordinator.share.sessions import PartitionKey
     from broker.requests.share_fetch_read import View
     from broker.wire.reply_stream import Reply
 
@@ -83,7 +83,7 @@ class ShareFetch(HotRequest):
         """See HotRequest."""
         check_enabled(self._view)
         check_names(request.group_id, request.member_id)
-        named: dict[Place, list[Acknowledgement]] = {}
+        named: dict[PartitionKey, list[Acknowledgement]] = {}
         count = 0
         for topic in request.topics:
             count += len(topic.partitions)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.cluster.acls import READ, TOPIC
-from broker.coordinator.share.acquire import BATCH_OPTIMIZED, Wish
-from broker.coordinator.share.reader import Behind, Taken, peek, read_new, take, take_new
-from broker.coordinator.share.sessions import Place  # mypyc evaluates the annotations of a NamedTuple
-from broker.coordinator.share.table import Live  # as above
+from broker.coordinator.share.acquire import BATCH_OPTIMIZED, AcquireRequest
+from broker.coordinator.share.reader import AcquiredRecords, NewBatches, peek, read_new, take, take_new
+from broker.coordinator.share.sessions import PartitionKey  # mypyc evaluates the annotations of a NamedTuple
+from broker.coordinator.share.table import LivePartition  # as above
 from broker.wire.route import SMALL_FETCH_BYTES
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from protocol.messages.share_fetch import ShareFetchRequest
     from storage.log.log import FileSlice
 
-    Found = Mapping[Place, FileSlice | Behind]  # what could be acquired of each partition
+    Found = Mapping[PartitionKey, FileSlice | NewBatches]  # what could be acquired of each partition
 
 
 class View(Protocol):
@@ -50,9 +50,9 @@ class View(Protocol):
 class Readable(NamedTuple):
     """A partition that may be read, and its share partition."""
 
-    place: Place
+    place: PartitionKey
     partition: Partition
-    live: Live
+    live: LivePartition
 
 
 class ShareReader:
@@ -98,11 +98,11 @@ class ShareReader:
         self.share_acquire_mode: int = of.share_acquire_mode
         self.repeats = False
         self.limits = share.limits(self.group_id)
-        self.places: Sequence[Place] = ()
+        self.places: Sequence[PartitionKey] = ()
         self.readable: list[Readable] = []
-        self.ready: Collection[Place] = ()
-        self.errors: dict[Place, KafkaError] = {}
-        self.unloaded: set[Place] = set()
+        self.ready: Collection[PartitionKey] = ()
+        self.errors: dict[PartitionKey, KafkaError] = {}
+        self.unloaded: set[PartitionKey] = set()
         self._committed = share.value(self.group_id, "share.isolation.level") == "read_committed"
         self._last_bytes = SMALL_FETCH_BYTES  # of the records of the last response
 
@@ -144,7 +144,7 @@ class ShareReader:
             except (StorageError, OSError):
                 self.errors[place] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _find_partition(self, place: Place, denied: Collection[bytes]) -> Readable:
+    def _find_partition(self, place: PartitionKey, denied: Collection[bytes]) -> Readable:
         """Errors: KafkaError, StorageError, OSError: it cannot be read."""
         view = self.view
         if place[0] in denied:
@@ -190,7 +190,7 @@ class ShareReader:
             return None
         enough = min(enough, left)
         share = left // len(ready)
-        found: dict[Place, FileSlice | Behind] = {}
+        found: dict[PartitionKey, FileSlice | NewBatches] = {}
         size = 0
         for place, partition, live in ready:
             try:
@@ -205,7 +205,7 @@ class ShareReader:
                 left = max(0, left - len(part))
         return None if size < enough else found
 
-    def _find_new(self, readable: Readable, most_bytes: int, enough: int) -> Behind | None:
+    def _find_new(self, readable: Readable, most_bytes: int, enough: int) -> NewBatches | None:
         """The same for one partition of which all in flight is acquired or done: the records after that."""
         _, partition, live = readable
         state = live.state
@@ -221,7 +221,7 @@ class ShareReader:
         except (StorageError, OSError, KafkaError):
             return None
 
-    def take(self, found: Found) -> dict[Place, Taken]:
+    def take(self, found: Found) -> dict[PartitionKey, AcquiredRecords]:
         """Acquire of what was found, up to the limit of records of the whole request."""
         limits, left, taken = self.limits, self.max_records, {}
         deadline_ms = self.view.turn.steady_ms + limits.lock_ms
@@ -230,13 +230,13 @@ class ShareReader:
             part = found.get(place)
             if part is None or left <= 0:
                 continue
-            wish = Wish(self.member_id, deadline_ms, left, self.batch_size, self.share_acquire_mode)
-            if isinstance(part, Behind):
-                got = take_new(live.state, limits, wish, part)
+            asked = AcquireRequest(self.member_id, deadline_ms, left, self.batch_size, self.share_acquire_mode)
+            if isinstance(part, NewBatches):
+                got = take_new(live.state, limits, asked, part)
                 self._last_bytes = len(got.records)
             else:
                 try:
-                    got = take(partition, live.state, limits, wish, part, committed=self._committed)
+                    got = take(partition, live.state, limits, asked, part, committed=self._committed)
                 except (StorageError, OSError):
                     self.errors[place] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
                     continue

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from broker.base.context import Context
-    from broker.coordinator.share.reader import Taken
-    from broker.coordinator.share.sessions import Place, ShareSession
+    from broker.coordinator.share.reader import AcquiredRecords
+    from broker.coordinator.share.sessions import PartitionKey, ShareSession
 
 LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -50,11 +50,11 @@ class Responder:
         self,
         session: ShareSession | None,
         lock_ms: int,
-        places: Sequence[Place],
-        taken: Mapping[Place, Taken],
-        errors: Mapping[Place, KafkaError],
-        ready: Collection[Place],
-        acknowledged: Mapping[Place, KafkaError | None],
+        places: Sequence[PartitionKey],
+        taken: Mapping[PartitionKey, AcquiredRecords],
+        errors: Mapping[PartitionKey, KafkaError],
+        ready: Collection[PartitionKey],
+        acknowledged: Mapping[PartitionKey, KafkaError | None],
     ) -> ShareFetchResponse:
         """The response. In a session it leaves out partitions about which there is nothing new.
 
@@ -64,7 +64,7 @@ class Responder:
         """
         self.is_clean, self.records_bytes = not errors, 0
         response = ShareFetchResponse(acquisition_lock_timeout_ms=lock_ms)
-        answers: dict[Place, ShareFetchResponsePartitionData] = {}
+        answers: dict[PartitionKey, ShareFetchResponsePartitionData] = {}
         # not in turn: that order would bring the same one to the front again
         for place in sorted(places) if len(places) > 1 else places:
             got, error = taken.get(place), errors.get(place)
@@ -104,7 +104,7 @@ class Responder:
         self,
         answer: ShareFetchResponsePartitionData,
         error: KafkaError,
-        place: Place,
+        place: PartitionKey,
         endpoints: list[ShareFetchResponseNodeEndpoint],
     ) -> None:
         """A partition cannot be read."""

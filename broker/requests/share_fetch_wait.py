@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.coordinator.share.acknowledge import Acknowledgement
     from broker.coordinator.share.in_flight import Delivery
-    from broker.coordinator.share.sessions import Place, ShareSession
-    from broker.coordinator.share.table import Live
+    from broker.coordinator.share.sessions import PartitionKey, ShareSession
+    from broker.coordinator.share.table import LivePartition
     from broker.requests.share_fetch_read import Found, View
     from broker.turn.durability import FlushState
     from protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -55,7 +55,7 @@ class Ask(ShareReader):
     )
 
     def __init__(
-        self, view: View, ctx: Context, of: ShareFetchRequest | Ask, named: dict[Place, list[Acknowledgement]]
+        self, view: View, ctx: Context, of: ShareFetchRequest | Ask, named: dict[PartitionKey, list[Acknowledgement]]
     ) -> None:
         super().__init__(view, ctx, of)
         self.share_session_epoch: int = of.share_session_epoch
@@ -63,12 +63,12 @@ class Ask(ShareReader):
         self.min_bytes: int = of.min_bytes
         self.is_renew_ack: bool = of.is_renew_ack
         self.named = named
-        self.forgotten: Sequence[Place] = ()
+        self.forgotten: Sequence[PartitionKey] = ()
         self.session: ShareSession | None = None  # one that goes on with this request
         self.responder = Responder(view, ctx)
         self.parked = False
         self._epoch = 0  # of the session after this request
-        self._acknowledged: Mapping[Place, KafkaError | None] = {}
+        self._acknowledged: Mapping[PartitionKey, KafkaError | None] = {}
         self._seen: list[FlushState] = []  # the logs of shards that the acknowledgements may have written
         self._refusal: KafkaError | None = None
         self._alarm = 0
@@ -101,7 +101,7 @@ class Ask(ShareReader):
                 self._refusal = error
                 self._park()
                 return LATER
-        released: dict[Live, list[Delivery]] = {}
+        released: dict[LivePartition, list[Delivery]] = {}
         self._acknowledged = {}
         if any(self.named.values()):
             self._acknowledged = acknowledge(
@@ -140,7 +140,7 @@ class Ask(ShareReader):
         return self._response(found or {})
 
     def _give_back(
-        self, released: Mapping[Live, Sequence[Delivery]], response: ShareFetchResponse | None
+        self, released: Mapping[LivePartition, Sequence[Delivery]], response: ShareFetchResponse | None
     ) -> ShareFetchResponse | None:
         """Make available what was given back. A request that was parked is answered, if it can be now."""
         for live, deliveries in released.items():
@@ -232,7 +232,7 @@ class Ask(ShareReader):
         )
 
 
-def _in_turn(places: list[Place], epoch: int) -> list[Place]:
+def _in_turn(places: list[PartitionKey], epoch: int) -> list[PartitionKey]:
     """The partitions, another one first each time."""
     if len(places) < 2:
         return places

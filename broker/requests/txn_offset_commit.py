@@ -21,7 +21,7 @@ from broker.coordinator.transactions.rules import add_partitions, verify_partiti
 from broker.coordinator.transactions.written import NextState
 from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find_topics, refuse
 from broker.requests.repeated import HotRequest, Kept
-from broker.turn.decision import Decision
+from broker.turn.decision import AGAIN, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -240,7 +240,7 @@ class TxnOffsetCommit(HotRequest):
         assert plain is not None
         batch = CommitBatch(ask.group_id, topic.name, topic.topic_id, plain.partitions, encode_headers(plain.sender))
         batch.sender, batch.leader_epochs = plain.sender, plain.leader_epochs
-        ask.accepted = Decision(shard=ask.shard, writes=((ask.shard, batch),), repeats=ask)
+        ask.accepted = Decision(shard=ask.shard, writes=((ask.shard, batch),), repeats=AGAIN)
         ask.commit = batch
 
     def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.partitions.producer_table import CachedBatch, WrittenBeforeError
-from broker.partitions.producers import MOST_WRITTEN, add_to_sequence
+from broker.partitions.producer_snapshots import MOST_WRITTEN
+from broker.partitions.producer_table import CachedBatch, add_to_sequence
+from broker.partitions.record_rules import WrittenBeforeError
 from storage.files.errors import StorageError
 from storage.log.backwards import SLICE_BYTES, headers_below
 

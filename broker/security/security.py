@@ -192,7 +192,7 @@ class Security:
     def fail(self, connection: Connection, why: str, answer: Callable[[], None] | None = None) -> None:
         """A client has failed to authenticate. Answer and close after a delay that makes guessing slow."""
         logger.warning("Failed authentication with %s (%s)", connection.host, why)
-        connection.mute(True)  # for good: what it sends must not end it sooner, which would tell that it has failed
+        connection.throttle(True)  # for good: what it sends must not end it sooner, which would tell that it has failed
         delay_ms = self._config.connection_failed_authentication_delay_ms
 
         def end() -> None:

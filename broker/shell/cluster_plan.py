@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.cluster.acls import Acls
-from broker.cluster.directory import DataDirectory
-from broker.cluster.identity import give_cluster_id
+from broker.cluster.data.directory import DataDirectory
+from broker.cluster.data.identity import give_cluster_id
 from broker.cluster.listeners import make_nodes
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.config.node.quorum_checks import check_quorum
@@ -132,6 +132,7 @@ class ClusterPlan:
         self.flush = flush
         self.seed = seed
         self.at_ms = at_ms
+        self.run = ""  # of tests before a real cluster: ends the names that the kit gives
         self.journal_bytes = 0  # how much the journal of a life keeps from its beginning on; 0: there is none
         if security is not None or users:
             from broker.shell.made_security import secured  # 10 ms: most clusters have no security

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from itertools import count
-from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
-from broker.broker import Broker
-from broker.cluster.copies import RECORDINGS, remove_discarded
+from broker.cluster.data.copies import RECORDINGS, remove_discarded
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.config.addresses import host_port
+from broker.shell.cluster_parts import ClusterParts
 from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.loop.alarm import Alarm
 from broker.shell.loop.idle import close, close_idle
 from broker.shell.loop.spin import Spin, usable_processors
 from broker.shell.loop.steps import Steps
-from broker.shell.sockets.doors import Doors
+from broker.shell.sockets.receivers import Receivers
 from broker.turn.timers import Timers
 from storage.clock.movable_clock import MovableClock
 from storage.files.sim_env import MemoryFiles
@@ -24,14 +24,15 @@ from storage.files.sim_env import MemoryFiles
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from broker.cluster.listeners import Listener, Node
+    from broker.broker import Broker
+    from broker.cluster.listeners import Node
     from broker.journal.recording import Recording
     from broker.shell.cluster_plan import ClusterPlan, Origin
     from broker.shell.copies.snapshots import Snapshots
     from broker.shell.kept_memory import KeptMemory
     from broker.shell.registry.opened import OpenRegistry
     from broker.shell.sync_threads import SyncThreads
-    from broker.wire.clients import Room
+    from broker.wire.clients import ConnectionCount
     from storage.files.env import SystemFiles
     from storage.log.log import Log
 
@@ -40,10 +41,9 @@ if TYPE_CHECKING:
 DEFAULT_CLUSTER = "default"
 IDLE_SWEEP_S = 5.0
 SWEPT = 50  # connections that are closed in an iteration of the loop
-BACKLOG = 128  # clients accepted in an iteration of the loop, 40 us each
 
 
-class ClusterServer:
+class ClusterServer(ClusterParts):
     """One cluster: virtual brokers on their listeners, around one Broker.
 
     A reset ends the life of the Broker and begins another, with nothing in it; a restore begins one with what a
@@ -52,7 +52,7 @@ class ClusterServer:
     disk               files of the disk, shared with other clusters; not used with flush=memory.
     origin             what its first life begins with; None: with what its directory holds.
     movable            whether the clock can be moved.
-    room               for connections, of the process.
+    connections        of the process, counted.
     memory             of large requests, of the process.
     Errors: ConfigError, DirectoryError, StorageError, OSError.
     """
@@ -64,7 +64,7 @@ class ClusterServer:
         syncs: SyncThreads,
         *,
         movable: bool,
-        room: Room,
+        connections: ConnectionCount,
         memory: KeptMemory,
         origin: Origin | None = None,
     ) -> None:
@@ -81,14 +81,13 @@ class ClusterServer:
         self.registry: OpenRegistry | None = None  # through all lives, if it is served
         self._syncs = syncs
         self._is_movable = movable
-        self._room = room
+        self._connections = connections
         self._memory = memory
         self._servers: dict[Node, list[asyncio.Server]] = {}
-        self._alarm: asyncio.Handle | None = None
         self._sweeping: asyncio.Handle | None = None
         self.is_sweeping = False  # connections are left to close, a few in each iteration
         self._closing = False
-        self._doors = Doors(self.loop, plan.new_config())
+        self._receivers = Receivers(self.loop, plan.new_config(), self.make_connection)
         self._snapshots: Snapshots | None = None
         self._fault_numbers = count(1)  # of all lives: a test may still know a fault of an earlier one by its name
         self._begin_life(origin)
@@ -96,13 +95,12 @@ class ClusterServer:
     def _begin_life(self, origin: Origin | None = None) -> None:
         """Make a Broker on what its directory holds, once `origin` has filled it."""
         self.life += 1
-        # topic -> its id, and how many records without a key the control plane has spread over its partitions
-        self.turns: dict[str, tuple[bytes, int]] = {}
+        self.turns: dict[str, tuple[bytes, int]] = {}  # topic -> its id, records without a key that were spread here
         env = self.plan.new_env(self.disk, movable=self._is_movable, origin=origin)
         self.config = self.plan.new_config()
         if self.life > 1 and origin is None and not self.config.cluster_id:
             self.config.cluster_id = self.plan.draw_cluster_id(self.life)
-        self.broker = Broker(
+        self.broker = self.make_broker(
             env,
             self.config,
             self.plan.open_directory(env, self.config),
@@ -113,6 +111,7 @@ class ClusterServer:
         )
         if self._is_movable or origin is not None:
             self.broker.turn.waits = Timers()
+        self._alarm = Alarm(self.loop, self.broker.turn)
         self.virtual_nodes = VirtualNodes(
             self.broker.nodes, self.broker.metadata_shard, self.broker.turn, self.broker.partitions
         )
@@ -120,22 +119,23 @@ class ClusterServer:
         counts = self.broker.metrics.counts
         self._steps = Steps(self.broker.turn, lambda: sum(counts), self.loop.call_soon, self.loop.call_later)
         self.broker.fault_numbers = self._fault_numbers
-        self.broker.clients.room = self._room
+        self.broker.clients.connections = self._connections
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
+        self.happenings.began(env.clock.now_ms(), self.life, is_copy=origin is not None)
 
     async def start(self, prepare: Prepare | None = None) -> None:
         """Load the metadata and listen. `prepare` may ask the broker before any client can."""
         async with self.change():
             remove_discarded(self.broker.directory.env.files, self.broker.directory.path)
             self.broker.open()
-            await self._open_doors()
+            await self._open_receivers()
             self._after_turn()
             self.broker.start_maintenance()
             self._steps.turn_ended()
             if prepare is not None:
                 await prepare(self)
-            if self._doors.authenticate and (self.plan.security is None or self.plan.security.asked_for is None):
+            if self._receivers.authenticate and (self.plan.security is None or self.plan.security.asked_for is None):
                 from broker.security.security import check_users  # 0 ms: the listeners have loaded it
 
                 check_users(self.config, self.nodes, has_users=bool(self.broker.metadata.clients.credentials))
@@ -169,20 +169,10 @@ class ClusterServer:
         self._servers[node] = []
         try:
             for listener in node.listeners.values():
-                await self._listen(node, listener)
+                self._servers[node].append(await self._receivers.listen(lambda: self.broker, node, listener))
         except BaseException:
             self.close_node(node)
             raise
-
-    async def _listen(self, node: Node, listener: Listener) -> None:
-        receiver = self._doors.receiver(lambda: self.broker, node, listener)
-        try:
-            server = await self.loop.create_server(receiver, listener.host, listener.port, backlog=BACKLOG)
-        except gaierror as error:
-            place = host_port(listener.host, listener.port)
-            raise OSError(f"Socket server failed to bind to {place}: Unresolved address ({error.strerror})") from None
-        listener.port = server.sockets[0].getsockname()[1]
-        self._servers[node].append(server)
 
     def close_node(self, node: Node) -> None:
         """Stop listening for a node, and close its connections."""
@@ -203,9 +193,7 @@ class ClusterServer:
     def clock_moved(self) -> None:
         """Run the timers that have become due. What these answer is not idle: `sweep` is for later."""
         self.broker.turn.read_clock()
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = self.loop.call_soon(self._ring)
+        self._alarm.ring_soon()
         self._sweep_later(IDLE_SWEEP_S)
 
     # -- the turn
@@ -219,28 +207,8 @@ class ClusterServer:
         self._spin.turn_ended()
 
     def _after_turn(self) -> None:
-        turn = self.broker.turn
-        if turn.timers.moved or turn.waits.moved:
-            turn.timers.moved = turn.waits.moved = False
-            self._set_alarm()
+        self._alarm.turn_ended()
         self._steps.turn_ended()
-
-    def _set_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        turn = self.broker.turn
-        due_ms, wait_ms = turn.timers.next_ms, turn.waits.next_ms if turn.waits is not turn.timers else None
-        clock = turn.env.clock
-        left = [] if due_ms is None else [due_ms - clock.steady_ms()]
-        left += [] if wait_ms is None else [wait_ms - clock.wait_ms()]
-        if left:
-            self._alarm = self.loop.call_later(max(0.0, min(left) / 1000), self._ring)
-
-    def _ring(self) -> None:
-        self._alarm = None
-        self.broker.turn.ring()
-        self._set_alarm()
 
     def _sync(self, logs: list[Log]) -> None:
         """Sync logs in threads, then call sync_done. While stopping it does nothing: closing a log syncs it."""
@@ -257,7 +225,7 @@ class ClusterServer:
 
     def sweep(self) -> None:
         """Close connections that have been idle for connections.max.idle.ms, or that do not authenticate."""
-        is_more = self._doors.authenticate and self.broker.security.sweep(SWEPT)
+        is_more = self._receivers.authenticate and self.broker.security.sweep(SWEPT)
         limit_ms = self.config.connections_max_idle_ms
         self.is_sweeping = close_idle(self.broker.clients, limit_ms, SWEPT) or is_more
         self._sweep_later(0 if self.is_sweeping else min(IDLE_SWEEP_S, max(limit_ms, 100) / 2000))
@@ -289,12 +257,12 @@ class ClusterServer:
                 security.users = self.snapshots.users(name, security.users)
             return await self._live_again(origin)
 
-    async def _open_doors(self) -> None:
+    async def _open_receivers(self) -> None:
         """Make users, certificates and keys, before anybody can connect. Errors: ConfigError, StorageError."""
         if self.plan.security is not None:
             self.plan.security.prepare()
             self.plan.security.add_users(self.broker)
-        await self._doors.open(self.broker, self.nodes)
+        await self._receivers.open(self.broker, self.nodes)
 
     async def _live_again(self, origin: Origin | None) -> Broker:
         ended = self.broker
@@ -303,7 +271,7 @@ class ClusterServer:
             self._fault_numbers = count(1)
         self._begin_life(origin)
         self.broker.open()
-        await self._open_doors()
+        await self._open_receivers()
         for node in self.nodes:
             if node not in self._servers:  # a virtual broker that was stopped
                 await self.listen(node)
@@ -345,6 +313,7 @@ class ClusterServer:
     def _end_life(self, place: str | None = None) -> None:
         """Hang up, and give the data up; it is removed in the background. `place`: see DataDirectory.discard."""
         broker = self.broker
+        self._memory.life_ended()
         self._hang_up(broker)
         broker.turn.durability.give_up()  # a turn may be open: its records must not get into the next life's files
         directory, files = broker.directory, broker.directory.env.files
@@ -359,9 +328,7 @@ class ClusterServer:
         for connection in list(broker.clients.open):
             close(connection)
         self._steps.cancel()
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._alarm.cancel()
 
     def stop(self) -> None:
         """Stop listening, and close all connections."""
@@ -370,7 +337,7 @@ class ClusterServer:
         self._hang_up(self.broker)
         if self._sweeping is not None:
             self._sweeping.cancel()
-        self._doors.close()
+        self._receivers.close()
         self._closing = True
 
     def close(self) -> None:

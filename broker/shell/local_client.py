@@ -88,6 +88,9 @@ class LocalClient:
 
     async def call(self, request: Any, version: int, node_id: int | None = None) -> Any:
         """Ask a node, or the first that runs. Errors: TimeoutError, ConnectionResetError."""
+        if self._broker.upstream is not None:
+            async with asyncio.timeout(ANSWER_LIMIT_S):
+                return await self._broker.upstream.ask(request, version, node_id)
         connection, transport = self._connect(node_id)
         api_key = ApiKey(request.API_KEY)
         body = encode_request_header(api_key, version, 0, CLIENT_ID) + codec(type(request), version).encode(request)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from broker.cluster.copies import CLUSTERS
+from broker.cluster.data.copies import CLUSTERS
 from broker.shell.cluster_plan import NOT_INHERITED, OF_LISTENERS, ClusterPlan, ClusterRefusedError, Names, Origin
 from broker.shell.cluster_server import DEFAULT_CLUSTER, ClusterServer
 from broker.shell.kept_memory import KeptMemory
 from broker.shell.loop.spare_clusters import SpareClusters, Wanted
 from broker.shell.setting_warnings import check_known
 from broker.shell.sync_threads import SyncThreads
-from broker.wire.clients import Room
+from broker.wire.clients import ConnectionCount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from broker.shell.cluster_server import Prepare
     from broker.shell.control.endpoint import Control
@@ -32,14 +32,23 @@ class Process:
     disk               the disk's files, with one pool of descriptors for all clusters.
     connection_limit   the file descriptors that are left for connections.
     movable            whether clocks can be moved.
+    make_server        what a cluster is made with: ClusterServer, or a kind of it.
     """
 
-    def __init__(self, disk: SystemFiles, *, connection_limit: int, movable: bool) -> None:
+    def __init__(
+        self,
+        disk: SystemFiles,
+        *,
+        connection_limit: int,
+        movable: bool,
+        make_server: Callable[..., ClusterServer] = ClusterServer,
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.clusters: dict[str, ClusterServer] = {}
         self.stopping = asyncio.Event()
         self._disk = disk
-        self._room = Room(connection_limit)
+        self._make_server = make_server
+        self._connections = ConnectionCount(connection_limit)
         self._memory = KeptMemory(self.loop)
         self._is_movable = movable
         self._syncs = SyncThreads(self.loop)
@@ -71,15 +80,18 @@ class Process:
         return cluster
 
     def _server(self, plan: ClusterPlan, origin: Origin | None) -> ClusterServer:
-        return ClusterServer(
+        return self._make_server(
             plan,
             self._disk,
             self._syncs,
             movable=self._is_movable,
-            room=self._room,
+            connections=self._connections,
             memory=self._memory,
             origin=origin,
         )
+
+    def refuses(self, method: str, path: str) -> str | None:
+        """Why a call of the control plane is not for this process; None: it is."""
 
     async def create(
         self,
@@ -230,14 +242,15 @@ class Process:
 
     async def open_registry(self, cluster: ClusterServer, host: str, port: int) -> str:
         """Serve a cluster's schema registry, if it is not served yet. Returns its URL. Errors: OSError."""
-        # 15 ms: most clusters have no registry
-        from broker.shell.registry.examiner import Examiner
-        from broker.shell.registry.open import open_registry
-
         async with cluster.change():
             if cluster.registry is None:
+                from broker.shell.registry.examiner import Examiner  # 5 ms: most clusters have no registry
+
                 if self._examiner is None:
                     self._examiner = Examiner()
+                await self._examiner.begin_early()
+                from broker.shell.registry.open import open_registry  # 10 ms, while the examiner imports its library
+
                 cluster.registry = await open_registry(cluster, self._examiner, host, port)
                 cluster.config.tell_registry(cluster.registry.url)
             return cluster.registry.url

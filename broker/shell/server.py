@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.cluster.copies import is_private
-from broker.cluster.identity import DirectoryError
+from broker.cluster.data.copies import is_private
+from broker.cluster.data.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.faults.errors import FaultError
 from broker.load.problems import LoadError, LoadFailedError
@@ -26,6 +26,8 @@ from storage.files.env import MAX_OPEN_FILES, SystemFiles
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.shell.load.at_start import StartLoads
 
 # What people's suites wait for in the output of Kafka's images; {id}: the node id.
@@ -53,7 +55,8 @@ class FewDescriptorsError(Exception):
 async def _serve(options: dict[str, Any]) -> int:
     loads: StartLoads | None = options["loads"]
     movable = options["control"] is not None or (loads is not None and loads.moves_clock)
-    process = Process(options["disk"], connection_limit=options["connection_limit"], movable=movable)
+    make: Callable[..., Process] = options.get("make_process", Process)
+    process = make(options["disk"], connection_limit=options["connection_limit"], movable=movable)
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             process.loop.add_signal_handler(number, process.stopping.set)

@@ -38,6 +38,7 @@ class _NoReply:
 
 LATER: Final = _Later()
 NO_REPLY: Final = _NoReply()
+AGAIN: Final = "again"
 
 
 class Write(Protocol):
@@ -71,7 +72,8 @@ class Decision:
               Errors: KafkaError: the request is refused.
     close     the connection is closed without a reply, which tells a client that expects none.
     why       the sentence that says why the request is refused.
-    repeats   what the request asked, where a repeat of it may be served from its bytes (requests/repeated.py).
+    repeats   what the request asked, where a repeat of it may be served from its bytes (requests/repeated.py); AGAIN in
+              a Decision that is kept with the request: the two would be a circle, which only a rare collection frees.
     """
 
     __slots__ = (

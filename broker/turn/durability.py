@@ -19,7 +19,7 @@ log = logging.getLogger("momus.durability")
 class Client(Protocol):
     """The connection that replies go to."""
 
-    barred: bool  # its replies depend on unsynced data: only `release` sends
+    awaits_sync: bool  # its replies depend on unsynced data: only `release` sends
     base: int  # the slot of the oldest reply that has not been sent
     closed: bool
     out: list[Any]  # the replies from that slot on
@@ -194,7 +194,7 @@ class Durability:
         if not self.is_settled(state):
             state.held.append(held)
             if self.fsync:
-                connection.barred = True
+                connection.awaits_sync = True
             self.touch(state)
 
     def hold_write(self, state: FlushState, held: Held) -> None:
@@ -204,7 +204,7 @@ class Durability:
             self._dirty.append(state)
         state.held.append(held)
         if self.fsync:
-            held[0].barred = True
+            held[0].awaits_sync = True
 
     def end_turn(self) -> bool:
         """Write what the turn appended, then send the replies that need not wait for a sync. Whether there is more."""
@@ -226,8 +226,8 @@ class Durability:
                 connection.drain()
             return bool(self._dirty or self._connections)
         for connection in connections:
-            if connection.barred or connection in self._next_connections:
-                connection.barred = True
+            if connection.awaits_sync or connection in self._next_connections:
+                connection.awaits_sync = True
                 self._next_connections[connection] = connection.next_slot
             else:
                 connection.release(connection.next_slot)
@@ -347,9 +347,9 @@ class Durability:
         self._job_runs = False
         self.syncs_done += 1
         for connection, slot in released:
-            # a connection with a reply in the open turn may depend on unwritten data: it stays barred
+            # a connection with a reply in the open turn may depend on unwritten data: it stays awaits_sync
             if connection not in self._next_connections and connection not in self._connections:
-                connection.barred = False
+                connection.awaits_sync = False
             connection.release(slot)
         self.end_turn()
 

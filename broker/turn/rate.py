@@ -63,6 +63,7 @@ class Credits:
 
     @property
     def is_overdrawn(self) -> bool:
+        """Whether more credits were used than there were."""
         return self._credits < 0
 
     def take(self, n: float) -> None:

@@ -19,7 +19,7 @@ from storage.cleaning.compaction import uncleanable_offset
 from storage.cleaning.retention import expired
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.partitions.table import Partitions

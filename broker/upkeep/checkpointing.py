@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from storage.files.env import Files
     from storage.log.log import Log
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.groups.kinds import SHARE
+from broker.coordinator.loading import on_disk
 from broker.coordinator.offsets.table import ZERO_ID
 from broker.coordinator.offsets.topic_ids import IsGone, tombstones_of_gone_topics
 from broker.coordinator.runtime import READY
@@ -16,8 +17,8 @@ from protocol.errors import KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
-    from broker.cluster.metadata import Topic
+    from broker.cluster.data.directory import DataDirectory
+    from broker.cluster.topics import Topic
     from broker.coordinator.group_shards import GroupShards
     from broker.partitions.fetch_session import FetchSessions
     from broker.partitions.table import Partitions
@@ -72,10 +73,12 @@ class DeletedTopics:
         yield from self._remove(is_gone)
 
     def _remove(self, is_gone: IsGone) -> Iterator[None]:
-        for index, made in enumerate(self._groups.shards.made):
-            if made is None and not self._directory.exists(OFFSETS_TOPIC, index):
+        shards = self._groups.shards
+        have_log = set(on_disk(self._directory, OFFSETS_TOPIC, len(shards)))
+        for index in range(len(shards)):
+            if shards.made[index] is None and index not in have_log:
                 continue
-            shard = self._groups.shards[index]
+            shard = shards[index]
             done = shard.state is not READY and not self._directory.exists(OFFSETS_TOPIC, index)
             while not done:
                 try:

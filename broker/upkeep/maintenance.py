@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from broker.cluster.directory import WORTH_AN_INDEX_BYTES
+from broker.cluster.data.directory import WORTH_AN_INDEX_BYTES
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.coordinator.lazy_shards import existing
 from broker.coordinator.loading import load_shards
@@ -18,8 +18,8 @@ from protocol.errors import KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
-    from broker.cluster.metadata import Topic
+    from broker.cluster.data.directory import DataDirectory
+    from broker.cluster.topics import Topic
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
@@ -180,9 +180,13 @@ class Maintenance:
         """Scan the large logs, in slices, before a request has to wait for that."""
         metadata = self._partitions.metadata
         for topic in list(metadata.topics.values()):
+            if topic.name in INTERNAL_TOPICS:
+                continue
             for index in range(len(topic.partitions)):
-                is_there = metadata.topics.get(topic.name) is topic and topic.name not in INTERNAL_TOPICS
-                if is_there and self._directory.size_on_disk(topic.name, index) >= WORTH_AN_INDEX_BYTES:
+                if (
+                    metadata.topics.get(topic.name) is topic
+                    and self._directory.size_on_disk(topic.name, index) >= WORTH_AN_INDEX_BYTES
+                ):
                     try:
                         yield from self._directory.recover(metadata, topic, index)
                     except FAILURES as error:  # a request for it gets the error

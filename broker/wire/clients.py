@@ -31,14 +31,14 @@ class AddressQuotas(Protocol):
         """How long an address must wait that connects now; 0: it need not."""
 
 
-class Room:
+class ConnectionCount:
     """How many connections a process has descriptors for, and how many all its clusters have open."""
 
-    __slots__ = ("limit", "taken")
+    __slots__ = ("limit", "open")
 
     def __init__(self, limit: int = 2**31) -> None:
         self.limit = limit
-        self.taken = 0
+        self.open = 0
 
 
 class Clients:
@@ -50,10 +50,10 @@ class Clients:
         self.backlog = Backlog(config.queued_max_bytes, turn)
         self.request_limit = config.socket_request_max_bytes
         self.backlog_limit = config.queued_max_bytes_per_connection
-        self.room = Room()  # replaced by the server: that of the process
-        self.shortcuts: dict[int, Shortcut] = {}  # by API key; none while somebody has them passed by
+        self.connections = ConnectionCount()  # replaced by the server: that of the process
+        self.shortcuts: dict[int, Shortcut] = {}  # by API key; none while there is a reason against them
         self._offered: dict[int, Shortcut] = {}
-        self._passed_by: set[str] = set()  # who has
+        self._disabled_by: set[str] = set()  # the reasons
         self.dispatch = router.dispatch
         self.journal: Any = None
         self.watchers: tuple[Any, ...] = ()
@@ -81,15 +81,15 @@ class Clients:
     def offer(self, shortcuts: dict[int, Shortcut]) -> None:
         """Set what serves usual requests without messages."""
         self._offered = shortcuts
-        self.pass_by("", False)
+        self.disable_shortcuts("", False)
 
-    def pass_by(self, who: str, is_on: bool) -> None:
-        """Have every request take the general path, or not any more, for all that one part of the broker cares."""
+    def disable_shortcuts(self, reason: str, is_on: bool) -> None:
+        """General handlers serve every request while there is any reason; `is_on`: whether there is this one."""
         if is_on:
-            self._passed_by.add(who)
+            self._disabled_by.add(reason)
         else:
-            self._passed_by.discard(who)
-        self.shortcuts = {} if self._passed_by else self._offered
+            self._disabled_by.discard(reason)
+        self.shortcuts = {} if self._disabled_by else self._offered
 
     def put_to_sleep(self, node_id: int) -> None:
         """Read and answer nothing on the connections of a node, those that come later too."""
@@ -113,7 +113,7 @@ class Clients:
             return
         connection.last_active_ms = self.turn.env.clock.steady_ms()
         self.open.add(connection)
-        self.room.taken += 1
+        self.connections.open += 1
         self.metrics.connections_accepted += 1
         count = self._by_host[connection.host] = self._by_host.get(connection.host, 0) + 1
         config = self._config  # its limits may be altered
@@ -124,10 +124,10 @@ class Clients:
         elif count > most:
             self.metrics.connections_refused += 1
             connection.refuse(f"more than max.connections.per.ip={most} connections of its address are open")
-        elif self.room.taken > self.room.limit:
+        elif self.connections.open > self.connections.limit:
             self.metrics.connections_refused += 1
             connection.refuse(
-                f"{self.room.limit} connections are open; no file descriptor is left for more (ulimit -n)"
+                f"{self.connections.limit} connections are open; no file descriptor is left for more (ulimit -n)"
             )
         if connection.closed:
             return
@@ -151,7 +151,7 @@ class Clients:
         throttle_ms = quotas.throttle_ms(connection.host[1:], now_ms)
         if throttle_ms > 0:
             self.metrics.connections_refused += 1
-            connection.mute(True)
+            connection.throttle(True)
             self.turn.timers.at(
                 now_ms + throttle_ms,
                 lambda due_ms, now_ms: connection.refuse("its address is above its connection_creation_rate"),
@@ -165,8 +165,8 @@ class Clients:
         self._created.record(1, now_ms)
         throttle_ms = self._created.throttle_ms(self._config.max_connection_creation_rate, now_ms)
         if throttle_ms > 0:
-            connection.mute(True)
-            self.turn.timers.at(now_ms + throttle_ms, lambda due_ms, now_ms: connection.mute(False))
+            connection.throttle(True)
+            self.turn.timers.at(now_ms + throttle_ms, lambda due_ms, now_ms: connection.throttle(False))
 
     def disconnected(self, connection: Connection) -> None:
         """A connection is closed: drop its parked requests."""
@@ -175,7 +175,7 @@ class Clients:
             self._by_host[connection.host] -= 1
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
-            self.room.taken -= 1
+            self.connections.open -= 1
         self._parked.forget(connection)
         for call in self.gone:
             call(connection)

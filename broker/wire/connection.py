@@ -52,7 +52,6 @@ class Connection(ReplyQueue):
         "learned",
         "listener",
         "local_host",
-        "muted",
         "needed",
         "node_id",
         "parked",
@@ -61,7 +60,8 @@ class Connection(ReplyQueue):
         "parts_size",
         "principal",
         "resuming",
-        "stuffed",
+        "throttled",
+        "write_paused",
     )
 
     def __init__(self, service: Service, node_id: int, listener: Any) -> None:
@@ -70,12 +70,12 @@ class Connection(ReplyQueue):
         self.listener = listener
         self.host = self.client = ""
         self.local_host = ""  # the broker's address that the client connected to
-        self.muted = False  # by a quota
+        self.throttled = False  # by a quota
         self.resuming = False  # _resume is called in the next turn
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
         self.parts: list[bytes] = []  # the pieces of a large incomplete frame
         self.parts_size = self.needed = 0  # needed: bytes of the incomplete frame, size field included
-        self.stuffed = False  # the transport asked to stop writing
+        self.write_paused = False  # the transport asked to stop writing
         self.learned: dict[int, Any] = {}  # by API: what is kept of earlier requests for their repeats
         self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
@@ -108,13 +108,13 @@ class Connection(ReplyQueue):
 
     def pause_writing(self) -> None:
         """The client reads more slowly than the broker writes: read nothing from it until it has caught up."""
-        self.stuffed = True
+        self.write_paused = True
         self.halt()
         self.weigh()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        self.stuffed = False
+        self.write_paused = False
         self.last_active_ms = self.turn.env.clock.steady_ms()
         if not self.closed:
             self._resume()
@@ -122,13 +122,13 @@ class Connection(ReplyQueue):
 
     def halt(self) -> None:
         """Read nothing from the client for now."""
-        self.halted = True
+        self.read_paused = True
         self.transport.pause_reading()
 
-    def mute(self, is_muted: bool) -> None:
+    def throttle(self, is_throttled: bool) -> None:
         """Read nothing while the client has used up its quota."""
-        self.muted = is_muted
-        if is_muted:
+        self.throttled = is_throttled
+        if is_throttled:
             self.halt()
         elif not self.closed:
             self.resume_soon()
@@ -140,7 +140,7 @@ class Connection(ReplyQueue):
         """
         self.asleep = True
         if is_new:
-            self.needed = UNREAD_BYTES  # what comes before it is halted is kept, as of a frame that is not whole
+            self.needed = UNREAD_BYTES  # what comes before reading is paused is kept, as of a frame that is not whole
             self.turn.call_soon(self._halt_if_asleep)
         self.halt()
 
@@ -171,11 +171,11 @@ class Connection(ReplyQueue):
         self.resuming = False
         if self.asleep:
             return
-        if self.stream and not self.stuffed and not self.closed:
+        if self.stream and not self.write_paused and not self.closed:
             self.stream.pump(self)
         behind = self.unsent > self.service.backlog_limit or len(self.out) > BACKLOG_SLOTS
-        if not (self.stuffed or self.stream or self.closed or behind or self.muted):
-            self.halted = False
+        if not (self.write_paused or self.stream or self.closed or behind or self.throttled):
+            self.read_paused = False
             self.transport.resume_reading()
             if len(self.partial) >= 12 and not self.needed:  # frames that had to wait until replies were sent
                 self.turn.begin()
@@ -185,7 +185,7 @@ class Connection(ReplyQueue):
     def weigh(self, unsent: int = -1, *, progress: bool = True) -> None:
         """Tell the backlog how much memory the client holds. `unsent`: bytes of replies, without those of this turn."""
         size = len(self.partial) + self.parts_size + self.stream.held_bytes + (self.unsent if unsent < 0 else unsent)
-        if self.stuffed:
+        if self.write_paused:
             size += self.transport.get_write_buffer_size()
         size = size if size > SMALL_BYTES else 0
         if (size or self.weight) and not self.closed:
@@ -245,7 +245,7 @@ class Connection(ReplyQueue):
                 if self.unsent > most or len(out) > BACKLOG_SLOTS:
                     self.halt()
             turn.answered_bytes += self.unsent - before
-        if self.weight or self.stuffed or before > SMALL_BYTES:
+        if self.weight or self.write_paused or before > SMALL_BYTES:
             self.weigh(before)
         return True
 
@@ -291,7 +291,7 @@ class Connection(ReplyQueue):
             position = stop
             # an authentication or a first quota replaces the shortcuts: what follows such a frame is for the next turn
             is_later = (stop_ms != 0 and monotonic_ms() >= stop_ms) or self.service.shortcuts is not shortcuts
-            if is_later or self.muted or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
+            if is_later or self.throttled or self.unsent + answered > most or len(out) > BACKLOG_SLOTS:
                 break
         self.unsent += answered
         if position < end or service.watchers:
@@ -331,7 +331,7 @@ class Connection(ReplyQueue):
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep an incomplete frame, or frames that must wait."""
         left = end - position
-        if left >= 4 and not self.muted:  # what a muted client sent is looked at when it is read from again
+        if left >= 4 and not self.throttled:  # what a throttled client sent is looked at when it is read from again
             size = int.from_bytes(data[position : position + 4], "big", signed=True)
             if size >= SMALLEST_SIZE and not self.base and send_away(self, data, position):
                 return

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.turn.metrics import Latencies
+    from broker.turn.turn import Turn
+    from broker.wire.clients import Clients
     from broker.wire.connection import Connection
 
 FETCHES: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)  # which wait in a way of their own
@@ -82,3 +84,10 @@ class Meter:
         """Forget what its requests are waiting for."""
         self._waiting.pop(connection, None)
         self._open.pop(connection, None)
+
+
+def measure(turn: Turn, clients: Clients) -> None:
+    """Measure how long requests take from now on."""
+    meter = Meter(turn.metrics.latencies, lambda: turn.env.clock.monotonic_us() / 1_000_000)
+    turn.metrics.turn_begins = meter.begin
+    clients.watch(meter)

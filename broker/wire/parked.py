@@ -123,3 +123,16 @@ class ParkedRequests:
             connection.fetch_waits.clear()
         connection.learned.clear()  # what shortcuts keep there refers to the connection
         connection.out = []
+
+
+def chain(merges: list[Callable[[Any], Any]]) -> Callable[[Any], Any] | None:
+    """Several of what changes a response, one after the other."""
+    if len(merges) < 2:
+        return merges[0] if merges else None
+
+    def merge(response: Any) -> Any:
+        for each in merges:
+            response = each(response)
+        return response
+
+    return merge

@@ -1,4 +1,5 @@
-"""Refuses requests by their frames: those whose effects were thrown away, and parked ones."""
+"""Refuses requests by their frames: those whose effects were thrown away, parked ones, unknown versions; says why one
+is malformed."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from broker.wire.error_counts import settle_errors
 from broker.wire.errors import error_response, lost_code
 from broker.wire.route import REPLY_HEAD, Route, encode_reply
 from protocol.api import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, MalformedError
 from protocol.header import decode_request_header
 from storage.files.errors import StorageError
 
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
 PRODUCE: Final = int(ApiKey.PRODUCE)
 IN_PARTS: Final = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)  # a part of their replies may be refused
+
+
+def explain_malformed(frame: memoryview, error: MalformedError) -> str:
+    """Which field of a request is malformed, at which byte and why; for a large frame, the codec's message."""
+    try:
+        from protocol.tree import explain_request  # with construct 12 ms, and few brokers meet a malformed frame
+    except (ImportError, OSError):  # out of descriptors, say
+        return str(error)
+    return explain_request(frame) or str(error)
 
 
 class Refusals:
@@ -76,3 +86,16 @@ class Refusals:
         response = error_response(request, header.api_key, header.api_version, code)
         settle_errors(self._turn.metrics, header.api_key, header.api_version, response)
         return encode_reply(route, header.api_version, header.correlation_id, response)
+
+    def unknown_version(self, route: Route, correlation_id: int) -> Reply:
+        """The reply to ApiVersions of a newer, unknown version: version 0, with the supported range.
+
+        Source: KIP-511.
+        """
+        from protocol.messages.cluster import ApiVersion, ApiVersionsResponse  # 1 ms
+
+        route.load()
+        key = ApiVersion(api_key=route.api_key, min_version=route.min_version, max_version=route.max_version)
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[key])
+        settle_errors(self._turn.metrics, route.api_key, 0, response)
+        return encode_reply(route, 0, correlation_id, response)

@@ -20,13 +20,13 @@ class ReplyQueue:
 
     __slots__ = (
         "asleep",
-        "barred",
+        "awaits_sync",
         "base",
         "closed",
         "gate",
-        "halted",
         "last_active_ms",
         "out",
+        "read_paused",
         "service",
         "stream",
         "transport",
@@ -43,11 +43,11 @@ class ReplyQueue:
         self.out: list[Reply] = []
         self.base = 0  # the slot of out[0]
         self.unsent = 0  # bytes of the replies in out
-        self.asleep = False  # its broker is paused: it is halted, and sends nothing
-        self.halted = False  # nothing is read from the client until it has read its replies
+        self.asleep = False  # its broker is paused: nothing is read, and nothing sent
+        self.read_paused = False  # nothing is read from the client until it has read its replies
         self.weight = 0  # bytes it holds, as told to the backlog
         self.last_active_ms = 0  # it was read from, or answered late; steady
-        self.barred = False  # a reply depends on unsynced data: only `release` sends
+        self.awaits_sync = False  # a reply depends on unsynced data: only `release` sends
         self.stream = ReplyStream(service.metrics)
         self.gate: Any = None  # the faults that act on its replies
 
@@ -85,11 +85,11 @@ class ReplyQueue:
         """Send the finished replies in order, unless one depends on unsynced data."""
         out, service = self.out, self.service
         reply = out[0] if len(out) == 1 else None
-        if self.barred or self.closed:
+        if self.awaits_sync or self.closed:
             return
         is_special = self.gate is not None or service.watchers or self.unsent > FULL_BYTES
-        # while an earlier reply is being sent in pieces, the connection is halted
-        if type(reply) is not bytes or not reply or is_special or self.halted or self.weight:
+        # while an earlier reply is being sent in pieces, reading is paused
+        if type(reply) is not bytes or not reply or is_special or self.read_paused or self.weight:
             self.release(self.base + len(out))
             return
         out.clear()  # the usual case of `release`
@@ -130,7 +130,7 @@ class ReplyQueue:
                 self.service.metrics.bytes_out += len(data)
                 self.transport.write(data)
         self.unsent = sum(map(size_of, out)) if out else 0
-        if self.halted:
+        if self.read_paused:
             self.resume_soon()
         if self.weight or self.unsent > SMALL_BYTES:
             self.weigh()

@@ -90,7 +90,7 @@ class ReplyStream:
         """
 
         def is_stopped() -> bool:
-            return bool(connection.stuffed or connection.closed or connection.transport.is_closing())
+            return bool(connection.write_paused or connection.closed or connection.transport.is_closing())
 
         chunk_bytes = PRESSED_BYTES if connection.service.backlog.is_pressed else CHUNK_BYTES
         try:

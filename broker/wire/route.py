@@ -12,6 +12,8 @@ from protocol.codegen import codec
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from broker.config.releases import Release
     from broker.wire.reply_stream import Reply
 
@@ -76,6 +78,13 @@ class Route:
         self.handler = handler
         self.flexible_since = request.FLEXIBLE_SINCE
         self.request = request
+
+
+def offered(routes: Iterable[Route]) -> list[tuple[int, int, int]]:
+    """API key, first and last version of what is served."""
+    return [
+        (each.api_key, each.min_version, each.max_version) for each in routes if each.min_version <= each.max_version
+    ]
 
 
 def encode_reply(

@@ -12,8 +12,8 @@ from broker.turn.decision import LATER, NO_REPLY, Decision
 from broker.turn.executor import Executor
 from broker.wire.error_counts import settle_errors
 from broker.wire.errors import Answered, empty_group_id_code, error_response, lost_code
-from broker.wire.parked import ParkedRequest, ParkedRequests
-from broker.wire.refusals import Refusals
+from broker.wire.parked import ParkedRequest, ParkedRequests, chain
+from broker.wire.refusals import Refusals, explain_malformed
 from broker.wire.route import GROUP, HOT, Route, encode_reply
 from broker.wire.shared_replies import SHARED, SharedReplies
 from protocol.api import ApiKey
@@ -56,28 +56,6 @@ class Broker(Protocol):
     @property
     def metadata_flush(self) -> FlushState:
         """The flush state of the metadata log."""
-
-
-def _explain(frame: memoryview, error: MalformedError) -> str:
-    """Which field of a request is malformed, at which byte and why; for a large frame, the codec's message."""
-    try:
-        from protocol.tree import explain_request  # with construct 12 ms, and few brokers meet a malformed frame
-    except (ImportError, OSError):  # out of descriptors, say
-        return str(error)
-    return explain_request(frame) or str(error)
-
-
-def _chain(merges: list[Callable[[Any], Any]]) -> Callable[[Any], Any] | None:
-    """Several of what changes a response, one after the other."""
-    if len(merges) < 2:
-        return merges[0] if merges else None
-
-    def merge(response: Any) -> Any:
-        for each in merges:
-            response = each(response)
-        return response
-
-    return merge
 
 
 class Router:
@@ -127,7 +105,8 @@ class Router:
             if api_key != API_VERSIONS or route is None:
                 connection.refuse(f"API {api_key} version {api_version} is not served")
                 return
-            self._answer_unknown_version(connection, route, correlation_id)
+            connection.out.append(self.refusals.unknown_version(route, correlation_id))
+            self._turn.durability.speaks(connection)
             return
         self._accept(route, connection, data, position, stop, api_version, correlation_id)
 
@@ -175,7 +154,7 @@ class Router:
         try:
             request, ctx = self._decode(connection, route, data, position, stop, api_version)
         except MalformedError as error:
-            connection.refuse(f"malformed {_explain(memoryview(data)[position + 4 : stop], error)}")
+            connection.refuse(f"malformed {explain_malformed(memoryview(data)[position + 4 : stop], error)}")
             return
         generation = self._turn.learned.generation
         if connection.generation != self._turn.learned.generation:
@@ -286,7 +265,7 @@ class Router:
             decision = Decision(answered.response)
             self.executor.hold(decision, held)
             return decision
-        merge = parked.merge = _chain([each for each in merges if each is not None])
+        merge = parked.merge = chain([each for each in merges if each is not None])
         clock = self._turn.env.clock
         began_us = clock.monotonic_us()
         decision = self._call(route, ctx, request, parked, held)
@@ -359,20 +338,6 @@ class Router:
             if route.check:
                 route.check(self._broker, ctx, request)
             raise
-
-    def _answer_unknown_version(self, connection: Connection, route: Route, correlation_id: int) -> None:
-        """Answer ApiVersions of a newer, unknown version in version 0, with the supported range.
-
-        Source: KIP-511.
-        """
-        from protocol.messages.cluster import ApiVersion, ApiVersionsResponse  # 1 ms
-
-        route.load()
-        keys = [ApiVersion(api_key=API_VERSIONS, min_version=route.min_version, max_version=route.max_version)]
-        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
-        settle_errors(self._metrics, API_VERSIONS, 0, response)
-        connection.out.append(encode_reply(route, 0, correlation_id, response))
-        self._turn.durability.speaks(connection)
 
     def _refused_later(self, connection: Connection, parked: ParkedRequest, response: Any) -> None:
         """A parked request is answered with errors."""

@@ -1,377 +1,300 @@
-// Package momus runs a momus broker for Go tests, and speaks its control plane.
+// Package momus gives each Go test a Kafka cluster of its own, and steers it: faults, holds, the clock, snapshots, the
+// journal of requests.
 //
-//	broker, err := momus.Start(momus.Options{})      // a process of its own; or momus.Connect("127.0.0.1:9090")
-//	cluster := broker.ClusterFor(t, momus.ClusterOptions{})
-//	... a client on cluster.BootstrapServers ...
-//	err = cluster.AdvanceClock(8 * 24 * time.Hour)
-//	err = broker.Close()
+//	func TestBilling(t *testing.T) {
+//		cluster := momus.New(t, momus.ClusterOptions{})
+//		refused := cluster.Faults.InjectError("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", momus.Once)
+//		... the program under test, with a client on cluster.BootstrapServers ...
+//		cluster.WaitForCommitted("billing", momus.Offsets{"orders": {0: 1}}, 10*time.Second)
+//	}
 //
-// A fault that never acted is an error of Verify, Remove and Close, and fails the test of ClusterFor.
+// The first call of New starts one momus for the run of the tests, which ends with it, also by kill -9. A call that is
+// refused fails its test at once. When the test is over, it fails for each fault that never acted and each expectation
+// that is not met, and the report of a failed test ends with the last requests. Then the cluster is gone.
 package momus
 
 import (
-	"bufio"
-	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
-	"syscall"
-	"time"
 )
 
-const mostRecords = 10_000 // of one answer
-
-// Options say how a broker is started.
-type Options struct {
-	// Command begins the broker; "momus" if empty, or what MOMUS_COMMAND says. It may be "uvx --from PATH momus".
-	Command []string
-	// Config has Kafka's own broker settings.
-	Config map[string]string
-	// Brokers is the number of virtual brokers of the first cluster; 1 if 0.
-	Brokers int
-}
-
-// Broker is a process, and the first of its clusters.
-type Broker struct {
-	Cluster
-	process *exec.Cmd
-	dataDir string
-	lock    sync.Mutex
-	made    []*Cluster
-}
-
-// Cluster is one cluster of a process. BootstrapServers is what clients take.
-type Cluster struct {
-	Name             string `json:"name"`
-	BootstrapServers string `json:"bootstrap_servers"`
-	control          string
-	prefix           string
-	token            string
-	removed          bool
-	unmet            error // what Verify said when it was removed
-}
-
-// TB is what ClusterFor uses of a *testing.T.
+// TB is what a cluster uses of a *testing.T or *testing.B.
 type TB interface {
 	Helper()
+	Name() string
 	Cleanup(func())
-	Error(...any)
-	Fatal(...any)
+	Failed() bool
+	Logf(format string, words ...any)
+	Errorf(format string, words ...any)
+	Fatalf(format string, words ...any)
 }
 
-// ClusterOptions say what a new cluster begins with. Zero values are the control plane's defaults.
+// ClusterOptions say what a cluster begins with. Zero values are the defaults: one broker, in memory, the machine's time,
+// no security.
 type ClusterOptions struct {
-	Name    string            `json:"name,omitempty"`
-	Brokers int               `json:"brokers,omitempty"`
-	Config  map[string]string `json:"config,omitempty"`
-	Seed    *int64            `json:"seed,omitempty"`
+	Name     string            // one that is made up
+	Brokers  int               // virtual brokers
+	Config   map[string]string // Kafka's own broker settings, and momus' own, as "as.version": "3.9"
+	Flush    string            // memory, os or fsync: what an acknowledged record survives
+	Seed     *int64            // ids repeat
+	AtMs     *int64            // the moment, in Unix milliseconds, at which the clock stands
+	Security string            // sasl_ssl, sasl_plaintext, ssl or mtls
+	Users    map[string]string // name -> password
+	Topics   map[string]int    // name -> partitions
+	Load     any               // what the cluster is filled with, as docs/load.md tells
+	Journal  int               // bytes of the last requests that are kept; 4 MB; -1: none
+	Listen   string            // HOST:PORT; a free port of 127.0.0.1
 }
 
-// Record is one to produce, or one that was read: a value that is not UTF-8 is {"base64": ...}. A record without a
-// timestamp gets the time of the cluster's clock. To produce, a value may also be bytes, or a map, slice or struct that
-// becomes JSON, and Partition may be nil: the record goes where Java's producer sends its key; without a key, to each
-// partition in turn, from 0 on.
-type Record struct {
-	Partition   *int  `json:"partition"`
-	Offset      int64 `json:"offset,omitempty"`
-	TimestampMs int64 `json:"timestamp_ms,omitempty"`
-	Key         any   `json:"key"`
-	Value       any   `json:"value"`
+// Cluster is one cluster of a process. A call that is refused ends the test.
+type Cluster struct {
+	Name             string
+	ID               string // as clients of Kafka see it
+	BootstrapServers string
+	Warnings         []string // settings without effect whose names are probably wrong
+
+	Faults       *Faults
+	Journal      *Journal
+	Clock        *Clock
+	Brokers      *Brokers
+	Users        *Users
+	Acls         *Acls
+	Certificates *Certificates
+
+	process *Process
+	tb      TB
+	context context.Context
+	path    string
+	folders *folders
+	gone    *sync.Once
 }
 
-// Start runs a broker and waits until it serves. Its data lie in a temporary directory until Close.
-func Start(options Options) (*Broker, error) {
-	command := options.Command
-	if len(command) == 0 {
-		command = []string{"momus"}
-		if told := os.Getenv("MOMUS_COMMAND"); told != "" {
-			command = strings.Fields(told)
+// described is a cluster as the control plane has it.
+type described struct {
+	Name             string   `json:"name"`
+	BootstrapServers string   `json:"bootstrap_servers"`
+	ClusterID        string   `json:"cluster_id"`
+	Brokers          int      `json:"brokers"`
+	Flush            string   `json:"flush"`
+	Connections      int      `json:"connections"`
+	Waits            int      `json:"waits"`
+	NowMs            int64    `json:"now_ms"`
+	Seed             *int64   `json:"seed"`
+	Warnings         []string `json:"warnings"`
+}
+
+// New makes a cluster for one test, in the process of the run, which the first call starts; MOMUS_ADDRESS names one that
+// runs already.
+func New(tb TB, options ClusterOptions) *Cluster {
+	tb.Helper()
+	process, err := ofRun()
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return process.New(tb, options)
+}
+
+// Shared makes a cluster that outlives tests, such as one with data that each test forks. It panics where New would fail
+// a test, and is gone when the run ends.
+func Shared(options ClusterOptions) *Cluster { return New(panics{}, options) }
+
+// New makes a cluster of this process for one test.
+func (p *Process) New(tb TB, options ClusterOptions) *Cluster {
+	tb.Helper()
+	body := map[string]any{"journal_bytes": max(0, options.Journal)}
+	if options.Journal == 0 {
+		body["journal_bytes"] = 4 << 20
+	}
+	for name, value := range map[string]any{"name": options.Name, "flush": options.Flush, "security": options.Security, "listen": options.Listen} {
+		if value != "" {
+			body[name] = value
 		}
 	}
-	dataDir, err := os.MkdirTemp("", "momus-")
-	if err != nil {
-		return nil, err
-	}
-	words := append(append([]string{}, command[1:]...), "serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0",
-		"--data-dir", dataDir)
 	if options.Brokers > 0 {
-		words = append(words, "--brokers", fmt.Sprint(options.Brokers))
+		body["brokers"] = options.Brokers
 	}
-	for key, value := range options.Config {
-		words = append(words, "--set", key+"="+value)
+	if options.Config != nil {
+		body["config"] = options.Config
 	}
-	process := exec.Command(command[0], words...)
-	process.Stderr = os.Stderr
-	broker := &Broker{process: process, dataDir: dataDir}
-	output, err := process.StdoutPipe()
-	if err == nil {
-		err = process.Start()
+	if options.Users != nil {
+		body["users"] = options.Users
 	}
-	if err != nil {
-		os.RemoveAll(dataDir)
-		return nil, fmt.Errorf("momus: %s: %w", strings.Join(command, " "), err)
+	if options.Seed != nil {
+		body["seed"] = *options.Seed
 	}
-	lines := bufio.NewScanner(output)
-	for _, want := range []string{"momus ready ", "momus control "} {
-		if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
-			broker.Close()
-			return nil, fmt.Errorf("momus: the broker did not start: %q", lines.Text())
-		}
-		if want == "momus control " {
-			broker.control = strings.TrimPrefix(lines.Text(), want)
-		} else {
-			broker.BootstrapServers = strings.TrimPrefix(lines.Text(), want)
-		}
+	if options.AtMs != nil {
+		body["clock_ms"] = *options.AtMs
 	}
-	go io.Copy(io.Discard, output)
-	broker.Name, broker.prefix = "default", "/_admin"
-	return broker, nil
+	made := described{}
+	if err := p.ask(contextOf(tb), "POST", "/_admin/clusters", body, &made); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	cluster := p.cluster(tb, made)
+	cluster.endWith(tb)
+	if options.Topics != nil {
+		cluster.CreateTopics(options.Topics, TopicOptions{})
+	}
+	if options.Load != nil {
+		cluster.Load(options.Load, "fail")
+	}
+	cluster.keepIfFailed()
+	return cluster
 }
 
-// Connect uses a broker that runs already, by the address of its control endpoint (and MOMUS_CONTROL_TOKEN).
-func Connect(control string) (*Broker, error) {
-	broker := &Broker{Cluster: Cluster{control: control, prefix: "/_admin", token: os.Getenv("MOMUS_CONTROL_TOKEN")}}
-	clusters := []Cluster{}
-	if err := broker.ask("GET", "/_admin/clusters", nil, &clusters); err != nil {
-		return nil, err
+// Default is the cluster that a process begins with, whose name is default.
+func (p *Process) Default(tb TB) *Cluster {
+	tb.Helper()
+	found := described{}
+	if err := p.ask(contextOf(tb), "GET", "/_admin/clusters/default", nil, &found); err != nil {
+		tb.Fatalf("%v", err)
 	}
-	for _, each := range clusters {
-		if each.Name == "default" {
-			broker.Name, broker.BootstrapServers = each.Name, each.BootstrapServers
+	return p.cluster(tb, found)
+}
+
+func (p *Process) cluster(tb TB, made described) *Cluster {
+	cluster := &Cluster{process: p, tb: tb, context: contextOf(tb), path: "/_admin/clusters/" + url.PathEscape(made.Name), gone: &sync.Once{}, folders: &folders{}}
+	cluster.found(made)
+	return cluster.wired()
+}
+
+func (c *Cluster) found(made described) {
+	c.Name, c.ID, c.BootstrapServers, c.Warnings = made.Name, made.ClusterID, made.BootstrapServers, made.Warnings
+}
+
+// wired lets the parts of a cluster ask as it does.
+func (c *Cluster) wired() *Cluster {
+	c.Faults, c.Journal, c.Clock, c.Brokers = &Faults{c}, &Journal{c}, &Clock{c}, &Brokers{c}
+	c.Users, c.Acls, c.Certificates = &Users{c}, &Acls{c}, &Certificates{c}
+	return c
+}
+
+// WithContext is the same cluster, whose calls end with a context.
+func (c *Cluster) WithContext(ctx context.Context) *Cluster {
+	other := *c
+	other.context = ctx
+	return other.wired()
+}
+
+// Try makes calls of a cluster and returns the first that is refused, in the place of a failed test.
+func (c *Cluster) Try(calls func(*Cluster)) (err error) {
+	other := *c
+	other.tb = panics{}
+	defer func() {
+		if said := recover(); said != nil {
+			refusal, is := said.(refused)
+			if !is {
+				panic(said)
+			}
+			err = refusal
 		}
-	}
-	return broker, nil
+	}()
+	calls(other.wired())
+	return nil
 }
 
-// Close removes the clusters that NewCluster made, ends a process that Start began, and removes its data. It is an error
-// if a fault of one of its clusters never acted.
-func (b *Broker) Close() error {
-	b.lock.Lock()
-	made := b.made
-	b.made = nil
-	b.lock.Unlock()
-	wrong := []error{}
-	for _, each := range made {
-		if !each.removed {
-			wrong = append(wrong, each.Remove())
+// endWith verifies the cluster when its test is over, tells its last requests if that has failed, and removes it.
+func (c *Cluster) endWith(tb TB) {
+	tb.Cleanup(func() {
+		tb.Helper()
+		c.end(tb)
+	})
+}
+
+func (c *Cluster) end(tb TB) {
+	tb.Helper()
+	c.gone.Do(func() {
+		ended := *c
+		ended.context = context.Background() // that of the test is over
+		if why := (&ended).unmet(); why != nil {
+			for _, each := range why {
+				tb.Errorf("momus: %s", each)
+			}
 		}
-	}
-	if b.process == nil || b.process.Process == nil {
-		return errors.Join(wrong...)
-	}
-	if b.control != "" {
-		wrong = append(wrong, b.Verify())
-	}
-	b.process.Process.Signal(syscall.SIGTERM)
-	wrong = append(wrong, b.process.Wait())
-	os.RemoveAll(b.dataDir)
-	b.process = nil
-	return errors.Join(wrong...)
-}
-
-// NewCluster makes another cluster in the process, in milliseconds: one for each test.
-func (b *Broker) NewCluster(options ClusterOptions) (*Cluster, error) {
-	made := &Cluster{control: b.control, token: b.token}
-	if err := b.ask("POST", "/_admin/clusters", options, made); err != nil {
-		return nil, err
-	}
-	made.prefix = "/_admin/clusters/" + url.PathEscape(made.Name)
-	b.lock.Lock()
-	b.made = append(b.made, made)
-	b.lock.Unlock()
-	return made, nil
-}
-
-// ClusterFor makes a cluster for one test, and removes it when the test ends, which fails if a fault never acted.
-func (b *Broker) ClusterFor(t TB, options ClusterOptions) *Cluster {
-	t.Helper()
-	made, err := b.NewCluster(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		t.Helper()
-		if err := made.Remove(); err != nil {
-			t.Error(err)
+		if tb.Failed() {
+			(&ended).tell(tb)
+		}
+		c.folders.remove()
+		if err := c.process.ask(ended.context, "DELETE", c.path, nil, nil); err != nil {
+			tb.Errorf("%v", err)
 		}
 	})
-	return made
 }
 
-// Remove ends a cluster that NewCluster made; its clients are disconnected. It is an error if a fault never acted, which
-// a second call says again.
-func (c *Cluster) Remove() error {
-	if c.removed {
-		return c.unmet
-	}
-	c.unmet = c.Verify()
-	err := c.ask("DELETE", c.prefix, nil, nil)
-	c.removed = err == nil
-	return errors.Join(c.unmet, err)
+// Remove ends a cluster before its test does; it is verified as at the end of the test.
+func (c *Cluster) Remove() {
+	c.tb.Helper()
+	c.end(c.tb)
 }
 
-// Verify asks whether all faults that are set have acted. What a test meant to happen did not, where one has not.
-func (c *Cluster) Verify() error {
-	idle := []json.RawMessage{}
-	if err := c.ask("GET", c.prefix+"/faults?unmet=true", nil, &idle); err != nil {
-		return fmt.Errorf("momus: it is not known whether all faults have acted: %w", err)
-	}
-	wrong := make([]error, len(idle))
-	for i, each := range idle {
-		wrong[i] = fmt.Errorf("momus: a fault never acted; calls are the requests that matched it: %s", each)
-	}
-	return errors.Join(wrong...)
-}
-
-// Reset drops all topics, groups and records, and disconnects clients. Ports stay.
-func (c *Cluster) Reset() error { return c.ask("POST", c.prefix+"/reset", nil, nil) }
-
-// CreateTopic makes a topic.
-func (c *Cluster) CreateTopic(name string, partitions int) error {
-	return c.ask("POST", c.prefix+"/topics", map[string]any{"name": name, "partitions": partitions}, nil)
-}
-
-// Place says where a record is.
-type Place struct {
-	Partition int   `json:"partition"`
-	Offset    int64 `json:"offset"`
-}
-
-// Partition names a partition in a Record.
-func Partition(number int) *int { return &number }
-
-// Produce appends records to a topic, which is made if it is not there. It says where each of them is.
-func (c *Cluster) Produce(topic string, records ...Record) ([]Place, error) {
-	rows := make([]map[string]any, len(records))
-	for i, each := range records {
-		rows[i] = map[string]any{"key": written(each.Key), "value": written(each.Value)}
-		if each.Partition != nil {
-			rows[i]["partition"] = *each.Partition
-		}
-		if each.TimestampMs != 0 {
-			rows[i]["timestamp_ms"] = each.TimestampMs
-		}
-	}
-	places := []Place{}
-	body := map[string]any{"records": rows}
-	err := c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/records", body, &places)
-	return places, err
-}
-
-// written is a key or a value as the control plane takes it: Go's own JSON has bytes as a text.
-func written(value any) any {
-	if data, is := value.([]byte); is {
-		return map[string][]byte{"base64": data}
-	}
-	return value
-}
-
-// Consume reads from the beginning and waits until there are so many records, at most for the time given.
-// Where none are waited for, a topic that does not exist is an error.
-func (c *Cluster) Consume(topic string, least int, wait time.Duration) ([]Record, error) {
-	records := []Record{}
-	offsets, source := map[string]int64{}, ""
-	for end, more := time.Now().Add(wait), true; more; {
-		answer := struct {
-			Records []Record         `json:"records"`
-			Reached bool             `json:"reached"`
-			More    bool             `json:"more"`
-			Offsets map[string]int64 `json:"offsets"`
-			Source  string           `json:"source"`
-		}{}
-		body := map[string]any{
-			"least":      max(0, min(least-len(records), mostRecords)),
-			"timeout_ms": max(0, time.Until(end)).Milliseconds(),
-			"offsets":    offsets,
-			"source":     source,
-		}
-		if err := c.ask("POST", c.prefix+"/topics/"+url.PathEscape(topic)+"/consume", body, &answer); err != nil {
-			return nil, err
-		}
-		records = append(records, answer.Records...)
-		if !answer.Reached {
-			return records, fmt.Errorf("momus: %s has %d records, not %d", topic, len(records), least)
-		}
-		more, offsets, source = answer.More, answer.Offsets, answer.Source
-	}
-	return records, nil
-}
-
-// AdvanceClock lets time pass for the cluster: sessions, transactions and retention expire as they would. It is an error
-// if not all that became due was done in time; the clock has moved then.
-func (c *Cluster) AdvanceClock(by time.Duration) error {
+// Unmet says what the test must fail for: a sentence for each fault that never acted, and each expectation that is not met.
+func (c *Cluster) Unmet() []string {
+	c.tb.Helper()
 	answer := struct {
-		Settled bool `json:"settled"`
+		Unmet []string `json:"unmet"`
 	}{}
-	err := c.ask("POST", c.prefix+"/clock", map[string]any{"advance_ms": by.Milliseconds()}, &answer)
-	if err == nil && !answer.Settled {
-		err = errors.New("momus: the clock has moved, but not all that became due was done in time")
+	c.ask("GET", "/verify", nil, &answer)
+	return answer.Unmet
+}
+
+func (c *Cluster) unmet() []string {
+	answer := struct {
+		Unmet []string `json:"unmet"`
+	}{}
+	if err := c.process.ask(c.context, "GET", c.path+"/verify", nil, &answer); err != nil {
+		return []string{fmt.Sprintf("it is not known whether all faults have acted: %v", err)}
 	}
-	return err
+	return answer.Unmet
 }
 
-// AddFault lets something go wrong (docs/faults.md), as {"fault": "inject_error", "api": "OffsetCommit", "error": "..."}.
-func (c *Cluster) AddFault(fault map[string]any) error {
-	return c.ask("POST", c.prefix+"/faults", fault, nil)
+// ask makes a call of this cluster; a refusal ends the test.
+func (c *Cluster) ask(method, path string, body, answer any) {
+	c.tb.Helper()
+	if err := c.process.ask(c.context, method, c.path+path, body, answer); err != nil {
+		c.tb.Fatalf("%v", err)
+	}
 }
 
-// ClearFaults removes all faults, also those that never acted; what they keep goes on.
-func (c *Cluster) ClearFaults() error { return c.ask("DELETE", c.prefix+"/faults", nil, nil) }
+// refused is what panics throws.
+type refused string
 
-// StopBroker and StartBroker stop and start a virtual broker.
-func (c *Cluster) StopBroker(id int) error {
-	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/stop", c.prefix, id), nil, nil)
+func (r refused) Error() string { return string(r) }
+
+// panics stands for a test where there is none.
+type panics struct{}
+
+func (panics) Helper()                        {}
+func (panics) Name() string                   { return "no test" }
+func (panics) Cleanup(func())                 {}
+func (panics) Failed() bool                   { return false }
+func (panics) Logf(string, ...any)            {}
+func (panics) Errorf(format string, w ...any) { panic(refused(fmt.Sprintf(format, w...))) }
+func (panics) Fatalf(format string, w ...any) { panic(refused(fmt.Sprintf(format, w...))) }
+
+// contextOf is that of a test, where its Go has one.
+func contextOf(tb TB) context.Context {
+	if with, is := tb.(interface{ Context() context.Context }); is {
+		return with.Context()
+	}
+	return context.Background()
 }
 
-// PauseBroker and ResumeBroker let a virtual broker read and answer nothing, with its connections open.
-func (c *Cluster) PauseBroker(id int) error {
-	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/pause", c.prefix, id), nil, nil)
-}
-
-// ResumeBroker lets a paused broker go on.
-func (c *Cluster) ResumeBroker(id int) error {
-	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/resume", c.prefix, id), nil, nil)
-}
-
-// StartBroker starts a virtual broker again, on the same port.
-func (c *Cluster) StartBroker(id int) error {
-	return c.ask("POST", fmt.Sprintf("%s/brokers/%d/start", c.prefix, id), nil, nil)
-}
-
-func (c *Cluster) ask(method, path string, body, answer any) error {
-	var data io.Reader
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return err
+// texts decodes a JSON value that may be a text, null, or {"base64": ...}.
+func bytesOf(value json.RawMessage) []byte {
+	text := ""
+	if json.Unmarshal(value, &text) == nil {
+		if string(value) == "null" {
+			return nil
 		}
-		data = bytes.NewReader(encoded)
+		return []byte(text)
 	}
-	request, err := http.NewRequest(method, "http://"+c.control+path, data)
-	if err != nil {
-		return err
+	encoded := struct {
+		Base64 []byte `json:"base64"`
+	}{}
+	if json.Unmarshal(value, &encoded) != nil {
+		return nil
 	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	reply, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer reply.Body.Close()
-	said, err := io.ReadAll(reply.Body)
-	if err == nil && reply.StatusCode >= 300 {
-		err = fmt.Errorf("momus: %s %s: %s: %s", method, path, reply.Status, said)
-	}
-	if err == nil && answer != nil {
-		err = json.Unmarshal(said, answer)
-	}
-	return err
+	return encoded.Base64
 }

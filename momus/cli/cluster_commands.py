@@ -11,7 +11,7 @@ from momus.cli.control_commands import _connect
 from momus.cli.control_place import Endpoint
 from momus.cli.control_place import endpoint as _endpoint
 from momus.cli.say import say, say_json
-from momus.kit.quoting import quoted
+from momus.kit.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

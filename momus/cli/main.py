@@ -8,14 +8,22 @@ imported after `launch.use_packages()`.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from importlib import import_module
 
 import click
 
 from momus import __version__
-from momus.cli.serve_variables import LOOPBACK, ServeCommand, Users, loads_of, read_users
+from momus.cli.serve_variables import (
+    ServeCommand,
+    Users,
+    check_addresses,
+    endpoint_of,
+    loads_of,
+    read_token,
+    read_users,
+    registry_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +46,7 @@ COMMANDS = {
     "broker": "momus.cli.control_commands",
     "clock": "momus.cli.control_commands",
     "cluster": "momus.cli.cluster_commands",
+    "compare": "momus.cli.replay.compare_command",
     "consume": "momus.cli.records.commands",
     "decode": "momus.cli.decode_command",
     "doctor": "momus.cli.doctor.command",
@@ -45,11 +54,13 @@ COMMANDS = {
     "fault": "momus.cli.fault_commands",
     "group": "momus.cli.groups.by_control",
     "health": "momus.cli.commands",
+    "kit": "momus.cli.kits.command",
     "load-schema": "momus.cli.dump.commands:load_schema",
     "offsets": "momus.cli.offset_commands",
     "open": "momus.cli.replay.open_command:open_",
     "pipeline": "momus.cli.pipeline_commands",
     "produce": "momus.cli.records.commands",
+    "proxy": "momus.cli.replay.proxy_command:proxy",
     "repair": "momus.cli.repair_command",
     "replay": "momus.cli.replay.command",
     "step": "momus.cli.replay.open_command",
@@ -268,9 +279,9 @@ def serve(
     settings = _read_settings(config_file, assignments, {KEYED[name]: keyed[name] for name in KEYED})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
-    _check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
-    token = _read_token(control_token, control_token_file)
-    endpoint = _endpoint(control, control_anyone, token, keyed["ui"]) | _registry(keyed["registry"], settings)
+    check_addresses({"--listen": listen, "--statsd": statsd, "--control": control})
+    token = read_token(control_token, control_token_file)
+    endpoint = endpoint_of(control, control_anyone, token, keyed["ui"]) | registry_of(keyed["registry"], settings)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
     launch.use_packages()
     from broker.shell.server import serve as serve_broker
@@ -297,18 +308,6 @@ def serve(
     )
 
 
-def _read_token(token: str | None, file: IO[str] | None) -> str | None:
-    """The token of the control endpoint. Errors: UsageError: two of them, or an empty file."""
-    if file is None:
-        return token
-    if token:
-        raise click.UsageError("give --control-token (or MOMUS_CONTROL_TOKEN) or --control-token-file, not both")
-    found = file.read().strip()
-    if not found:
-        raise click.BadParameter(f"{file.name} is empty", param_hint="--control-token-file")
-    return found
-
-
 def _read_faults(file: IO[str]) -> list[dict[str, Any]]:
     from momus.cli.fault_commands import read_faults  # 5 ms
 
@@ -332,52 +331,6 @@ def _read_settings(
         raise click.BadParameter(str(error), param_hint="--set") from None
     settings.update({key: value for key, value in named.items() if value is not None})
     return settings
-
-
-def _registry(registry: str | None, settings: dict[str, str]) -> dict[str, Any]:
-    """Where to serve a registry: what is typed, or what Confluent's image is told. Errors: UsageError."""
-    listeners = os.environ.get("SCHEMA_REGISTRY_LISTENERS", "")
-    if registry is None and listeners:
-        registry = listeners.split(",")[0].strip().rpartition("://")[2]
-    if registry is not None and settings.get("schema.registry.url"):
-        raise click.UsageError("--registry serves a schema registry, --schema-registry asks another one: give one")
-    _check_addresses({"--registry": registry})
-    return {"registry": registry}
-
-
-def _endpoint(control: str | None, anyone: bool, token: str | None, ui: bool) -> dict[str, Any]:
-    """What the broker is told of its control endpoint; the page needs one."""
-    if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
-        _check_open(control, anyone, token)
-    return {"control": control or ("127.0.0.1:0" if ui else None), "control_token": token or None, "ui": ui}
-
-
-def _check_open(control: str, anyone: bool, token: str | None) -> None:
-    """Refuse an address that others reach unless that is wanted, and guarded by a token."""
-    missing = [] if anyone else ["--control-anyone"]
-    if not token:
-        missing.append("--control-token-file FILE (or MOMUS_CONTROL_TOKEN)")
-    if missing:
-        raise click.BadParameter(
-            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add {' and '.join(missing)}",
-            param_hint="--control",
-        )
-
-
-def _check_addresses(given: dict[str, str | None]) -> None:
-    for option, addresses in given.items():
-        if addresses is not None:
-            _check_address(option, addresses)
-
-
-def _check_address(option: str, addresses: str) -> None:
-    for address in addresses.split(","):
-        name, found, place = address.rpartition("://")
-        if found and option != "--listen":
-            raise click.BadParameter(f"{address!r} is not HOST:PORT: leave {name}:// out", param_hint=option)
-        host, colon, port = place.rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-            raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint=option)
 
 
 def main() -> None:

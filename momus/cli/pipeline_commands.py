@@ -14,6 +14,11 @@ def pipeline(words: tuple[str, ...]) -> None:
     """Read the logs with Spark: history, lag, audit, migration."""
     launch.use_packages()
     # In the wheel it is importable only now; 30 ms that other commands do not need.
-    from pipeline.job import main
+    try:
+        from pipeline.job import main
+    except ModuleNotFoundError as error:
+        if error.name != "pipeline":
+            raise
+        raise click.ClickException("this momus is a binary without the pipeline: pip install momus[spark]") from None
 
     raise SystemExit(main(words))

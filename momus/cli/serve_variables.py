@@ -1,4 +1,5 @@
-"""The environment of `momus serve`: a MOMUS_... variable for each of its options, and what variables of images say."""
+"""What `momus serve` is told: a MOMUS_... variable for each of its options, what variables of images say, and whether
+words and variables can be meant."""
 
 from __future__ import annotations
 
@@ -24,10 +25,14 @@ OF_OTHERS = frozenset(
         "ALONE",
         "BENCH_CACHE",
         "BOOTSTRAP_SERVERS",
+        "CACHE",
         "COMMAND",
         "HYPOTHESIS",
         "KEEP_FAILED",
         "SEED",
+        "TEST_CHILD",
+        "UPSTREAM",
+        "UPSTREAM_CONFIG",
     )
 )
 
@@ -139,3 +144,62 @@ def loads_of(paths: tuple[str, ...], if_present: str) -> dict[str, Any] | None:
         return None
     separator = os.environ.get("KAFKA_CREATE_TOPICS_SEPARATOR") or None
     return {"paths": list(paths), "if_present": if_present, "create_topics": topics, "separator": separator}
+
+
+def read_token(token: str | None, file: IO[str] | None) -> str | None:
+    """The token of the control endpoint. Errors: UsageError: two of them, or an empty file."""
+    if file is None:
+        return token
+    if token:
+        raise click.UsageError("give --control-token (or MOMUS_CONTROL_TOKEN) or --control-token-file, not both")
+    found = file.read().strip()
+    if not found:
+        raise click.BadParameter(f"{file.name} is empty", param_hint="--control-token-file")
+    return found
+
+
+def registry_of(registry: str | None, settings: dict[str, str]) -> dict[str, Any]:
+    """Where to serve a registry: what is typed, or what Confluent's image is told. Errors: UsageError."""
+    listeners = os.environ.get("SCHEMA_REGISTRY_LISTENERS", "")
+    if registry is None and listeners:
+        registry = listeners.split(",")[0].strip().rpartition("://")[2]
+    if registry is not None and settings.get("schema.registry.url"):
+        raise click.UsageError("--registry serves a schema registry, --schema-registry asks another one: give one")
+    check_addresses({"--registry": registry})
+    return {"registry": registry}
+
+
+def endpoint_of(control: str | None, anyone: bool, token: str | None, ui: bool) -> dict[str, Any]:
+    """What the broker is told of its control endpoint; the page needs one."""
+    if control is not None and not re.fullmatch(LOOPBACK, control.rpartition(":")[0]):
+        _check_open(control, anyone, token)
+    return {"control": control or ("127.0.0.1:0" if ui else None), "control_token": token or None, "ui": ui}
+
+
+def _check_open(control: str, anyone: bool, token: str | None) -> None:
+    """Refuse an address that others reach unless that is wanted, and guarded by a token."""
+    missing = [] if anyone else ["--control-anyone"]
+    if not token:
+        missing.append("--control-token-file FILE (or MOMUS_CONTROL_TOKEN)")
+    if missing:
+        raise click.BadParameter(
+            f"{control!r} is not loopback, and whoever reaches it may stop brokers: add {' and '.join(missing)}",
+            param_hint="--control",
+        )
+
+
+def check_addresses(given: dict[str, str | None]) -> None:
+    """Errors: BadParameter: an option, by name, whose text is not HOST:PORT."""
+    for option, addresses in given.items():
+        if addresses is not None:
+            _check_address(option, addresses)
+
+
+def _check_address(option: str, addresses: str) -> None:
+    for address in addresses.split(","):
+        name, found, place = address.rpartition("://")
+        if found and option != "--listen":
+            raise click.BadParameter(f"{address!r} is not HOST:PORT: leave {name}:// out", param_hint=option)
+        host, colon, port = place.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint=option)

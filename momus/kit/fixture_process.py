@@ -13,10 +13,12 @@ from momus.kit.shared_process import ask_controller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from momus.cluster import Keeper
     from momus.kit.process import Broker
     from momus.kit.shared_process import Shared
+    from momus.kit.upstream.run import UpstreamRun
 
 
 class FixtureProcess:
@@ -71,17 +73,20 @@ class FixtureProcess:
 
 
 class OwnProcess(FixtureProcess):
-    """One that this pytest starts, when the first cluster is made."""
+    """One that this pytest starts, when the first cluster is made. `run`: on a real cluster; None: it is none."""
 
-    def __init__(self, log_level: str) -> None:
+    def __init__(self, log_level: str, run: UpstreamRun | None = None) -> None:
         super().__init__()
         self._log_level = log_level
+        self._run = run
         self._brokers: list[Broker] = []  # the last is the one in use
 
     def _start(self) -> Control:
         from momus.kit.process import Broker  # 10 ms
 
-        self._brokers.append(Broker(flush="memory", log_level=self._log_level).start())
+        words: dict[str, Any] = {"log_level": self._log_level}
+        made = Broker(flush="memory", **words) if self._run is None else self._run.broker(**words)
+        self._brokers.append(made.start())
         return self._brokers[-1].control
 
     def _look(self) -> None:
@@ -95,6 +100,8 @@ class OwnProcess(FixtureProcess):
     def close(self) -> None:
         """End it."""
         for broker in self._brokers:
+            if self._run is not None:
+                self._run.finished(broker)
             broker.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from momus.kit.asks import Asks, WaitTimeoutError, loop_note
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
-from momus.kit.quoting import quoted
+from momus.kit.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 OPTIONS = {
     "address": ("", "HOST:PORT of the control endpoint of a process that runs; without it, one is started."),
     "control_token": ("", "What that endpoint asks for."),
+    "upstream": ("", "HOST:PORT[,...] of a Kafka cluster: run the tests there, through proxies (docs/proxy.md)."),
+    "upstream_config": ("", "A client.properties that says how the proxies connect to it."),
     "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
     "as_version": ("", "An Apache Kafka release, 2.1 to 4.3: what the fixtures' clusters offer clients is not newer."),
     "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),

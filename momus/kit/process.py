@@ -24,15 +24,15 @@ from functools import partial
 
 from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
-from momus.kit.child import DEATH_LIMIT_S, death_sentence, first_line, remove_tree, start_child
+from momus.kit import child
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.load_files import loads_of_serve
-from momus.kit.words import check_users
-from momus.launch import dependency_paths
+from momus.kit.upstream.cluster_name import ClusterName
+from momus.kit.upstream.options import check_upstream, child_options
+from momus.kit.words import check_numbers, check_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, Self
 
     from momus.aio import AsyncBroker
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 START_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
 PORT_LIMIT_S = 5.0  # how long a restart waits for its own port
-MOST_BROKERS = range(1, 101)
-MOST_JOURNAL_MB = 4096
 PORT_TAKEN = "attempting to bind on address"
 
 
@@ -72,9 +70,13 @@ class Broker(Forkable):
     load       a file, a folder of files or a mapping that it is filled with before it serves (docs/load.md); at a
                start with the same data not again.
     ui         print a link to the page that shows the broker (`ui_url`) to standard error.
+    upstream   HOST:PORT[,...] of a Kafka cluster: be a proxy before it (docs/proxy.md), with faults and journal.
+    upstream_config  how the proxy connects to it, in the words of a client.properties.
     """
 
     control_listen = "127.0.0.1:0"  # of its endpoint
+    record_file = ""  # of a proxy: where all that passes is kept, once it has ended
+    created_list = ""  # of a proxy for tests: where it keeps what it has created in the cluster, FOLDER/RUN
 
     def __init__(
         self,
@@ -97,23 +99,15 @@ class Broker(Forkable):
         registry: bool | str = False,
         load: Loadable | None = None,
         ui: bool = False,
+        upstream: str | None = None,
+        upstream_config: Mapping[str, str] | None = None,
     ) -> None:
-        if not 0 <= journal_mb <= MOST_JOURNAL_MB:
-            raise ValueError(f"journal_mb={journal_mb!r}: a journal has 0 to {MOST_JOURNAL_MB} MB")
-        if brokers not in MOST_BROKERS:
-            raise ValueError(
-                f"brokers={brokers!r}: a cluster has {MOST_BROKERS[0]} to {MOST_BROKERS[-1]} virtual brokers"
-            )
+        check_numbers(brokers, journal_mb)
         check_users(users)
         self.brokers = brokers
         self.flush = flush
-        self.config = settings(config)
-        if as_version is not None:
-            self.config["as.version"] = as_version
-        if codec is not None:
-            self.config["codec"] = codec
-        if fetch_waits is not None:
-            self.config["fetch.waits"] = fetch_waits
+        keyed = {"as.version": as_version, "codec": codec, "fetch.waits": fetch_waits}
+        self.config = settings(config) | {key: word for key, word in keyed.items() if word is not None}
         self.data_dir = None if data_dir is None else os.path.abspath(data_dir)
         self.listen = listen
         self.journal_mb = journal_mb
@@ -123,8 +117,11 @@ class Broker(Forkable):
         self.seed = seed
         self.security = security
         self.ui = ui
-        self._load = None if load is None else loads_of_serve(load)
-        self._registry = "127.0.0.1:0" if registry is True else registry or None  # where it is served at a start
+        self.load_files = None if load is None else loads_of_serve(load)
+        self.registry_listen = "127.0.0.1:0" if registry is True else registry or None  # where it is served at a start
+        self.upstream = upstream
+        self.upstream_config = dict(upstream_config or {})
+        check_upstream(self)
         self._users = None if users is None else dict(users)  # those that the next process begins with
         self._addresses: list[str] = []
         self._control: Control | None = None
@@ -144,33 +141,11 @@ class Broker(Forkable):
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="momus-")
             # finalize also runs at interpreter exit, so that a Broker that was not closed leaves nothing behind.
-            self._remove_temporary = weakref.finalize(self, remove_tree, self._temporary, os.getpid())
+            self._remove_temporary = weakref.finalize(self, child.remove_tree, self._temporary, os.getpid())
         data_dir = self.data_dir or os.path.join(self._temporary, "data")
-        options = {
-            "paths": dependency_paths(),
-            "parent_pid": os.getpid(),
-            "temporary": self._temporary,
-            "serve": {
-                "listen": ",".join(self._addresses) or self.listen,
-                "data_dir": data_dir,
-                "brokers": self.brokers,
-                "flush": self.flush,
-                "properties": self.config,
-                "journal_bytes": self.journal_mb << 20,
-                "log_level": self.log_level,
-                "statsd": self.statsd,
-                "otel": self.otel,
-                "seed": self.seed,
-                "security": self.security,
-                "users": self._users,
-                "control": self.control_listen,
-                "registry": self._registry,
-                "load": self._load,
-                "typed": list(self.config),
-            },
-        }
+        serve = child_options(self, data_dir, ",".join(self._addresses), self._users)
         port_limit_s = time.monotonic() + PORT_LIMIT_S
-        while not (line := self._launch(options)).startswith("momus ready "):
+        while not (line := self._launch(serve, self._temporary)).startswith("momus ready "):
             process = self._process
             assert process is not None
             if process.poll() is None:
@@ -189,8 +164,8 @@ class Broker(Forkable):
             raise BrokerError(f"the broker {why}\n{self.log}".rstrip())
         self._addresses = line.removeprefix("momus ready ").strip().split(",")
         self._control = self._read_control()
-        if self._registry is not None:
-            self._registry = self._read_line("momus registry ").rpartition("://")[2]
+        if self.registry_listen is not None:
+            self.registry_listen = self._read_line("momus registry ").rpartition("://")[2]
         if self.ui:
             sys.stderr.write(f"momus ui {self.ui_url}\n")
         return self
@@ -202,17 +177,7 @@ class Broker(Forkable):
         if process is None or os.getpid() != self._owner_pid:
             return 0  # a forked child must not stop its parent's broker
         self._settle(hangs_up=True)
-        if process.poll() is None:
-            if os.name == "posix":
-                process.terminate()
-            else:
-                assert process.stdin is not None
-                process.stdin.close()  # Windows' terminate() would not let it flush; the closed pipe does
-            try:
-                process.wait(STOP_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        code = process.wait()
+        code = child.end_child(process, STOP_LIMIT_S)
         self._release()
         return code
 
@@ -244,9 +209,7 @@ class Broker(Forkable):
             self.close()
             raise
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
@@ -254,9 +217,7 @@ class Broker(Forkable):
 
         return await asyncio.to_thread(self.__enter__)
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         import asyncio  # 25 ms
 
         await asyncio.to_thread(self.close)
@@ -282,6 +243,14 @@ class Broker(Forkable):
         raise BrokerDiedError(sentence)
 
     @property
+    def name(self) -> ClusterName:
+        """The name of the cluster; `broker.name("orders")` gives a topic or group one, unique before a real cluster."""
+        if self.upstream is None:
+            return ClusterName("default")
+        described: Any = self.control.ask("GET", "/_admin/clusters/default")
+        return ClusterName("default", described.get("run", ""))
+
+    @property
     def known_control(self) -> str:
         """The address of the control endpoint, also of a process that has ended."""
         return "" if self._control is None else self._control.address
@@ -302,13 +271,10 @@ class Broker(Forkable):
 
     def create_cluster(self, **words: Any) -> Cluster:
         """Another cluster in this process. Words: brokers, config, flush ("memory"), listen, seed, at, name."""
-        made = Cluster(self.control, log=self._read_log, **words)
+        made = Cluster(self.control, log=lambda: self.log, **words)
         if self.keeper is not None:
             self.keeper.keep(made)
         return made
-
-    def _read_log(self) -> str:
-        return self.log
 
     @property
     def pid(self) -> int:
@@ -326,7 +292,7 @@ class Broker(Forkable):
         """How the process ended and what it logged last; None: it runs after so long, or `stop` or `kill` ended it."""
         if self._process is None or os.getpid() != self._owner_pid:
             return None
-        return death_sentence(self._process, self._read_log, wait_s)
+        return child.death_sentence(self._process, lambda: self.log, wait_s)
 
     @property
     def log(self) -> str:
@@ -365,25 +331,24 @@ class Broker(Forkable):
             found = asked(self.users.passwords, self.running)
             self._users = self._users if found is None else found
 
-    def _launch(self, options: dict[str, object]) -> str:
+    def _launch(self, serve: dict[str, object], temporary: str) -> str:
         """Start the subprocess and wait for its first line."""
-        self._process = start_child(options, self.log_path)
+        self._process = child.start_child(serve, temporary, self.log_path)
         self._owner_pid = os.getpid()
-        return first_line(self._process, START_LIMIT_S)
+        return child.first_line(self._process, START_LIMIT_S)
 
     def _read_control(self) -> Control:
         """The second line, which was written together with the first."""
         from momus.control import Control  # 25 ms
 
         control = Control(self._read_line("momus control "))
-        control.death = partial(self.death, DEATH_LIMIT_S)
+        control.death = partial(self.death, child.DEATH_LIMIT_S)
         return control
 
     def _read_line(self, head: str) -> str:
         """What follows on the next line of the process."""
         assert self._process is not None
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().decode().removeprefix(head).strip()
+        return child.next_line(self._process).removeprefix(head).strip()
 
     def _release(self) -> None:
         """Close our ends of the pipes of a process that has ended."""
@@ -391,6 +356,4 @@ class Broker(Forkable):
         if self._control is not None:
             self._control.close()
         if process is not None:
-            for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
-                pipe.close()
+            child.close_pipes(process)

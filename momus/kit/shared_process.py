@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from momus.kit.process import Broker
+    from momus.kit.upstream.run import UpstreamRun
 
 START_LIMIT_S = 60.0
 LINE_LIMIT_S = 5.0  # for what a worker says
 
 
 class SharedProcess:
-    """The controller's end. `log_level`: of the process."""
+    """The controller's end. `log_level`: of the process; `run`: on a real cluster."""
 
-    def __init__(self, log_level: str) -> None:
+    def __init__(self, log_level: str, run: UpstreamRun | None = None) -> None:
         self._log_level = log_level
+        self._run = run
         self._brokers: list[Broker] = []  # the last is the one in use; workers may still read the logs of the others
         self._deaths: dict[str, str] = {}  # address of the control endpoint -> how its process has ended
         self._is_closing = False
@@ -44,6 +46,12 @@ class SharedProcess:
         self._socket.close()
         for broker in self._brokers:
             broker.close()
+
+    def finish(self) -> None:
+        """All workers are done: what they have created in a real cluster goes."""
+        for broker in self._brokers:
+            if self._run is not None:
+                self._run.finished(broker)
 
     def _serve(self) -> None:
         while True:
@@ -66,7 +74,8 @@ class SharedProcess:
             if sentence is not None:
                 self._deaths[address] = sentence
         if not self._brokers or self._brokers[-1].known_control in self._deaths:
-            broker = Broker(flush="memory", log_level=self._log_level)
+            words: dict[str, Any] = {"log_level": self._log_level}
+            broker = Broker(flush="memory", **words) if self._run is None else self._run.broker(**words)
             try:
                 self._brokers.append(broker.start())
             except (BrokerError, OSError) as error:

@@ -1,4 +1,5 @@
-"""Words that a call does not know: one sentence, with the words that there are and the one that may be meant."""
+"""Words that a call does not know: one sentence, with the words that there are and the one that may be meant; names as
+words of a path."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 ARRANGED = ("topics", "load", "faults")  # words of the marker that act on a cluster that is there
+MOST_BROKERS = range(1, 101)
+MOST_JOURNAL_MB = 4096
 OURS = ("log",)  # given by the fixtures alone
 
 
@@ -25,6 +28,21 @@ def unknown(what: str, given: Iterable[str], known: Collection[str]) -> str:
             near = get_close_matches(str(word), known, 1)
             return f"{what} {word!r}{f', did you mean {near[0]!r}?' if near else ''}; there are {', '.join(known)}"
     return ""
+
+
+def quoted(name: str) -> str:
+    """A name as one word of a path of the control plane: a group may be called "a/b", "a?b" or "a%62"."""
+    from urllib.parse import quote  # 2 ms, and there already where a control endpoint is
+
+    return quote(name, safe="")
+
+
+def check_numbers(brokers: int, journal_mb: int) -> None:
+    """Errors: ValueError: more or fewer virtual brokers, or a larger journal, than there may be."""
+    if not 0 <= journal_mb <= MOST_JOURNAL_MB:
+        raise ValueError(f"journal_mb={journal_mb!r}: a journal has 0 to {MOST_JOURNAL_MB} MB")
+    if brokers not in MOST_BROKERS:
+        raise ValueError(f"brokers={brokers!r}: a cluster has {MOST_BROKERS[0]} to {MOST_BROKERS[-1]} virtual brokers")
 
 
 def check_users(users: object) -> None:

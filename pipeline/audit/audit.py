@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import functions as F
-
 from pipeline.audit import commits as group_commits
 from pipeline.audit import endings, members, sequences
 from pipeline.audit import transactions as txns
-from pipeline.audit.findings import doubt_ambiguous_logs, doubts, proven
+from pipeline.audit.broker_faults import owners
+from pipeline.audit.broker_faults import states as coordinators
+from pipeline.audit.broker_faults.logs import commits_beyond_end, log_faults
+from pipeline.audit.broker_faults.running_time import running
+from pipeline.audit.findings import NEWER, doubt_ambiguous_logs, doubted, doubts, proven
 from pipeline.audit.log_coverage import (
     BATCH_COLUMNS,
     absent_logs,
@@ -26,12 +28,13 @@ from pipeline.audit.log_coverage import (
 )
 from pipeline.audit.sequences import COORDINATOR_TOPICS
 from pipeline.audit.shares import ShareInput, share_findings
+from pipeline.engine import F
 from pipeline.schema import TOPICS
 from pipeline.transforms.missing_offsets import BLOCK_OFFSETS
 from pipeline.transforms.running import plain_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -40,12 +43,13 @@ FEW_ROWS: Final = BLOCK_OFFSETS  # of a log, that one task sorts as a whole
 COLUMNS: Final = {
     "raw": BATCH_COLUMNS,
     "offsets": (
-        "log", "segment", "offset", "timestamp", "producer_id", "producer_epoch", "transactional", "control", "kind",
+        "log", "segment", "batch_base_offset", "batch_records", "offset", "timestamp", "leader_epoch", "producer_id",
+        "producer_epoch", "transactional", "control", "kind",
         "tombstone", "group", "commit_topic", "commit_partition", "commit_offset", "commit_topic_id", "member_id",
         "instance_id", "generation", "client_id", "commit_id", "commit_size", "key_json", "value_json",
     ),
     "transactions": (
-        "log", "segment", "offset", "timestamp", "kind", "transactional_id", "txn_producer_id",
+        "log", "segment", "offset", "timestamp", "leader_epoch", "kind", "transactional_id", "txn_producer_id",
         "txn_producer_epoch", "txn_state", "txn_timeout_ms", "txn_partitions", "txn_start", "txn_update",
     ),
 }  # fmt: skip  # several to a line
@@ -94,6 +98,9 @@ class AuditInput(NamedTuple):
     known     rows of log_coverage.log_summaries
     twice     rows of log_coverage.recreated_logs
     shares    of share groups; None: they are not audited
+    cleaned   the logs that the cleaner has been at; None: not known
+    is_archive  the rows are those of an archive, where one table may be ahead of another
+    is_whole  batches without a producer are there too
     """
 
     batches: DataFrame
@@ -102,6 +109,9 @@ class AuditInput(NamedTuple):
     known: DataFrame
     twice: DataFrame
     shares: ShareInput | None = None
+    cleaned: Collection[str] | None = None
+    is_archive: bool = False
+    is_whole: bool = True
 
 
 class CheckResults(NamedTuple):
@@ -133,12 +143,13 @@ def audit(
     archived: ArchiveFacts | None = None,
     shares: ShareInput | None = None,
     ends: DataFrame | None = None,
+    cleaned: Collection[str] | None = None,
 ) -> Audit:
     """Audit rows of the three views with COLUMNS. archived: None for a data directory.
 
     raw must hold all logs, `__consumer_offsets` and `__transaction_state` included. Each input is read once; of raw,
     batches are kept and not records. ends: rows of log, topic, partition, end (an offset) of every log, where they are
-    known; None: a log ends with its last record that is there.
+    known; None: a log ends with its last record that is there. cleaned: see AuditInput.
     """
     if ends is not None:
         offsets = with_end_rows(offsets, ends.where(F.col("topic") == TOPICS["offsets"]))
@@ -146,10 +157,12 @@ def audit(
     parts = batches(raw, ends=ends), with_lost_before(offsets), with_lost_before(states)
     found, offsets, states = map(materialized, parts)
     known, twice = materialized(log_summaries(found)), materialized(recreated_logs(found))
-    seen = AuditInput(found, offsets, states, known, twice, shares)
+    seen = AuditInput(
+        found, offsets, states, known, twice, shares, cleaned, is_archive=archived is not None and ends is None
+    )
     made = run_checks(seen) if archived is None else _run_checks_below(seen, archived.complete)
     began = None if archived is None else archived.starts
-    missing = materialized(log_gaps(found, found, began).unionByName(absent_logs(found, made.expected)))
+    missing = materialized(log_gaps(found, found, began, cleaned).unionByName(absent_logs(found, made.expected)))
     return Audit(
         findings=proven(made.candidates).orderBy("log", "offset", "kind"),
         undecided=made.candidates.where("lost > 0").orderBy("log", "offset", "kind"),
@@ -162,7 +175,7 @@ def audit(
 
 
 def run_checks(seen: AuditInput, limits: DataFrame | None = None) -> CheckResults:
-    """Run all checks. limits: see `newest`."""
+    """Run all checks. limits: see `running`."""
     with plain_windows(wanted=_longest(seen.known) <= FEW_ROWS):
         return _run_checks(seen, limits)
 
@@ -174,7 +187,7 @@ def _longest(known: DataFrame) -> int:
 
 
 def _run_checks(seen: AuditInput, limits: DataFrame | None) -> CheckResults:
-    all_batches, offsets, states, known, twice, shares = seen
+    all_batches, offsets, states, known, twice, shares = seen[:6]
     data = materialized(txns.with_transaction_end(all_batches))
     all_commits = group_commits.commits(offsets)
     decided = materialized(txns.transactions(states))
@@ -183,6 +196,7 @@ def _run_checks(seen: AuditInput, limits: DataFrame | None) -> CheckResults:
     pairs = materialized(txns.matched(expected, actual))
     missing = endings.unmarked(expected, pairs)
     by_group = members.with_group(offsets)
+    counted = materialized(group_commits.effective(all_commits))
     topic_ids = all_commits.select(F.col("commit_topic").alias("topic"), F.col("commit_topic_id").alias("topic_id"))
     candidates = reduce(
         lambda one, other: one.unionByName(other),
@@ -195,18 +209,24 @@ def _run_checks(seen: AuditInput, limits: DataFrame | None) -> CheckResults:
             endings.stray_markers(actual, pairs, states),
             endings.without_records(pairs, actual, data),
             endings.foreign_data(data, pairs),
-            endings.hanging(data, decided, missing, known, states, newest(actual, offsets, states, limits=limits)),
-            group_commits.regressions(group_commits.effective(all_commits)),
+            endings.hanging(data, decided, missing, known, states, running(actual, offsets, states, limits=limits)),
+            group_commits.regressions(counted),
+            commits_beyond_end(counted, known, is_archive=seen.is_archive),
             group_commits.outside_transactions(all_commits, pairs),
             group_commits.incomplete(offsets),
             members.stale_generations(by_group),
+            owners.two_owners(offsets),
+            owners.epochs_back(offsets),
+            coordinators.vanished(states),
+            coordinators.shared_producer_ids(states),
             members.stale_epochs(by_group, topic_ids.where("topic_id is not null").distinct()),
             share_findings(shares, all_batches, data, offsets),
         ],
     )
-    return CheckResults(
-        materialized(doubt_ambiguous_logs(candidates, twice)), decided, expected, pairs, data, all_commits
-    )
+    candidates = doubt_ambiguous_logs(candidates, twice)
+    if seen.is_whole and not seen.is_archive:
+        candidates = candidates.unionByName(log_faults(all_batches, seen.cleaned))
+    return CheckResults(materialized(candidates), decided, expected, pairs, data, all_commits)
 
 
 def _run_checks_below(seen: AuditInput, ends: Mapping[str, int]) -> CheckResults:
@@ -218,7 +238,7 @@ def _run_checks_below(seen: AuditInput, ends: Mapping[str, int]) -> CheckResults
     limits = seen.known.sparkSession.createDataFrame(rows, "at string, end long")
     made = run_checks(seen, limits)
     inside = before_ends(before_ends(made.candidates, limits), limits, "proof_log", "proof_offset")
-    beyond = made.candidates.exceptAll(inside).withColumn("lost", F.greatest("lost", F.lit(1)))
+    beyond = doubted(made.candidates.exceptAll(inside), NEWER)
     return made._replace(candidates=materialized(inside.unionByName(beyond)))
 
 
@@ -229,12 +249,3 @@ def materialized(rows: DataFrame) -> DataFrame:
     below it each time: 22 s of 70 for the tests' logs.
     """
     return rows.localCheckpoint()
-
-
-def newest(*rows: DataFrame, limits: DataFrame | None) -> DataFrame:
-    """One row with `newest`: the last timestamp that a broker, and not a client, wrote into a log below the limits.
-
-    limits: rows of at (a log), end (an offset); None: all rows count.
-    """
-    times = [(part if limits is None else before_ends(part, limits)).select("timestamp") for part in rows]
-    return reduce(lambda one, other: one.unionByName(other), times).agg(F.max("timestamp").alias("newest"))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
 from pipeline.audit.findings import (
+    CLOCKS,
     COMMIT_OUTSIDE_TRANSACTION,
     INCOMPLETE_COMMIT,
     OFFSET_REGRESSION,
     STALE_GENERATION,
     STALE_MEMBER_EPOCH,
+    UNFINISHED,
     findings,
 )
 from pipeline.audit.transactions import GRACE_S, with_transaction_end
+from pipeline.engine import F
 from pipeline.transforms.missing_offsets import with_next
 from pipeline.transforms.running import LAST, MAX, MIN, Running, with_running
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 # The findings that need to know which member committed.
 MEMBER_CHECKS: Final = (OFFSET_REGRESSION, STALE_GENERATION, STALE_MEMBER_EPOCH, COMMIT_OUTSIDE_TRANSACTION)
 NAMES: Final = ("member_id", "generation", "client_id")  # of a commit's headers
+# Why commits name no member: the column `why` of without_members.
+BY_KAFKA: Final = "kafka"
+BY_CLIENT: Final = "client"
+SILENT: Final = {
+    BY_KAFKA: "Apache Kafka writes none",
+    BY_CLIENT: "their clients said neither a member nor a client id, or offsets.provenance was off",
+}
 PARTITION_KEY = ("group", "commit_topic", "commit_partition")
 
 
@@ -124,25 +132,33 @@ def _before_their_transaction(rows: DataFrame, pairs: DataFrame) -> DataFrame:
         F.col("prepared_offset").alias("proof_offset"),
     )
     found = rows.where("transactional").join(ends, ["log", "ended_by"]).where("timestamp < started")
-    early = F.col("started").cast("double") - F.col("timestamp").cast("double")
+    early = F.unix_micros("started") - F.unix_micros("timestamp")
     detail = F.format_string(
         "%s-%d of group %s was committed %s ms before the transaction of %s that ended it began",
-        "commit_topic", "commit_partition", "group", F.format_string("%.0f", early * 1000), "transactional_id",
+        "commit_topic", "commit_partition", "group", F.format_string("%.0f", early / 1000), "transactional_id",
     )  # fmt: skip  # several to a line
-    return findings(found, COMMIT_OUTSIDE_TRANSACTION, detail, F.when(early > GRACE_S, 0).otherwise(1))
+    is_sure = early > GRACE_S * 1_000_000
+    why = F.when(~is_sure, F.lit(CLOCKS))
+    return findings(found, COMMIT_OUTSIDE_TRANSACTION, detail, F.when(is_sure, 0).otherwise(1), why)
 
 
 def without_members(offsets: DataFrame) -> DataFrame:
-    """The groups with commits that do not say who made them: log, group, commits, first_offset.
+    """The groups with commits that do not say who made them: log, group, commits, first_offset, why (one of SILENT).
 
-    momus writes that into the headers of commits, Apache Kafka does not. Without it, MEMBER_CHECKS cannot be decided. A
-    commit that names its client and no generation was made by an operator, outside of the group: that is known.
+    momus writes that into the headers of commits, Apache Kafka does not: where no commit has it, Kafka wrote. Without,
+    MEMBER_CHECKS cannot be decided. A commit that names its client and no generation was made by an operator, outside
+    of the group: that is known.
     """
     is_silent = F.coalesce(*(F.col(name).cast("string") for name in NAMES)).isNull()
+    made = offsets.where((F.col("kind") == "OffsetCommit") & ~F.col("tombstone"))
+    by_momus = made.agg(F.coalesce(F.bool_or(~is_silent), F.lit(False)).alias("by_momus"))
     return (
-        offsets.where((F.col("kind") == "OffsetCommit") & ~F.col("tombstone") & is_silent)
+        made.where(is_silent)
         .groupBy("log", "group")
         .agg(F.count(F.lit(1)).alias("commits"), F.min("offset").alias("first_offset"))
+        .crossJoin(F.broadcast(by_momus))
+        .withColumn("why", F.when(F.col("by_momus"), F.lit(BY_CLIENT)).otherwise(F.lit(BY_KAFKA)))
+        .drop("by_momus")
     )
 
 
@@ -184,4 +200,5 @@ def incomplete(offsets: DataFrame) -> DataFrame:
     tail = F.when(is_last, ": the log ends here, so the rest may still be written").otherwise("")
     detail = F.format_string("a commit of %d records has %d%s", "commit_size", "there", tail)
     open_end = F.when(is_last & (F.col("end_rows") > 0), 1).otherwise(0)
-    return findings(rows, INCOMPLETE_COMMIT, detail, F.greatest(lost, open_end))
+    why = F.when((lost <= 0) & (open_end > 0), F.lit(UNFINISHED))
+    return findings(rows, INCOMPLETE_COMMIT, detail, F.greatest(lost, open_end), why)

@@ -10,6 +10,7 @@ from pipeline.audit.share_input import share_input
 from pipeline.errors import PipelineError
 from pipeline.schema import VIEWS
 from pipeline.source.archived_topics import of_newest_topics
+from pipeline.source.cleaned_logs import cleaned_logs
 from pipeline.source.complete_offsets import read_complete_offsets
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def audit_of(spark: SparkSession, path: str, most_deliveries: int | None = None)
     raw = tables.raw(spark, path, columns=COLUMNS["raw"])
     offsets = tables.offsets(spark, path, COLUMNS["offsets"])
     states = tables.transactions(spark, path, COLUMNS["transactions"])
-    made = audit(raw, offsets, states, archive_facts(path), share_input(spark, path, most_deliveries))
+    facts = archive_facts(path)
+    cleaned = cleaned_logs(path) if facts is None else None
+    made = audit(raw, offsets, states, facts, share_input(spark, path, most_deliveries), cleaned=cleaned)
     audited = made.coverage.groupBy().sum("records").collect()[0][0] or 0
     read = tables.raw(spark, path, columns=_COUNTED).count()
     if audited != read:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
 from pipeline.audit.findings import (
     HANGING_TRANSACTION,
     MARKER_AGAINST_DECISION,
     MARKER_WITHOUT_TRANSACTION,
+    NAMED_BY_CLIENT,
     STALE_PRODUCER_EPOCH,
+    STOPPED,
     TRANSACTION_WITHOUT_MARKER,
     TRANSACTION_WITHOUT_RECORDS,
     findings,
 )
 from pipeline.audit.transactions import COMPLETE, GRACE_S, KEY
+from pipeline.engine import F
 from pipeline.transforms.running import previous, with_running
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def without_records(pairs: DataFrame, actual: DataFrame, data: DataFrame) -> Dat
     is_v2 = F.coalesce(F.col("marker_epoch") > F.col("right_epoch"), F.lit(False))
     detail = F.format_string("%s was committed, but has no record here", "transactional_id")
     lost = F.when(is_v2, F.col("between")).otherwise(F.greatest("between", F.lit(1)))
-    return findings(rows, TRANSACTION_WITHOUT_RECORDS, detail, lost)
+    why = F.when(~is_v2 & (F.col("between") <= 0), F.lit(NAMED_BY_CLIENT))
+    return findings(rows, TRANSACTION_WITHOUT_RECORDS, detail, lost, why)
 
 
 def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
@@ -160,12 +162,13 @@ def foreign_data(data: DataFrame, pairs: DataFrame) -> DataFrame:
 
 
 def hanging(
-    data: DataFrame, found: DataFrame, missing: DataFrame, known: DataFrame, states: DataFrame, newest: DataFrame
+    data: DataFrame, found: DataFrame, missing: DataFrame, known: DataFrame, states: DataFrame, running: DataFrame
 ) -> DataFrame:
     """Open data whose transaction will never end.
 
-    data: of with_transaction_end; found: of `transactions`; missing: of `unmarked`; known: of log_summaries; newest:
-    one row, the last timestamp that a broker wrote.
+    data: of with_transaction_end; found: of `transactions`; missing: of `unmarked`; known: of log_summaries; running:
+    the row of `running`. A coordinator that was down ends what has timed out when it is there again: it is a doubt as
+    long as the logs do not show a broker that ran on for LONG_S after the time-out.
 
     Shape:   candidates (findings.py), one a producer and log, at its first open record; the proof is the coordinator's
              last record of the transaction, if it has one.
@@ -178,12 +181,11 @@ def hanging(
     named = now.select(
         F.col("txn.producer_id").alias("producer_id"),
         F.explode("partitions").alias("place"),
-        F.concat("place.topic", F.lit("-"), "place.partition").alias("log"),
         "transactional_id",
         "txn",
         F.col("coordinator_log").alias("proof_log"),
         F.col("at").alias("proof_offset"),
-    )
+    ).withColumn("log", F.concat("place.topic", F.lit("-"), "place.partition"))
     first = F.min_by(F.struct("offset", "segment", "timestamp", "producer_epoch", "lost_before"), "offset")
     opened = (
         data.where("ended_by is null")
@@ -197,23 +199,36 @@ def hanging(
         .join(named, ["log", "producer_id"], "left")
         .join(_homes(states), "producer_id", "left")
         .crossJoin(F.broadcast(_lost_states(states)))
-        .crossJoin(F.broadcast(newest))
+        .crossJoin(F.broadcast(running))
         .join(known.select("log", "log_lost"), "log")
         .withColumn("state", _open_state())
+        .withColumn("due", _due())
         .where("state is not null")
     )
     lost = F.col("log_lost") - F.col("lost_before") + F.coalesce("home_lost", "all_lost")
     detail = F.format_string(
         "producer %d, epoch %d, has records from here on without a marker: %s", "producer_id", "producer_epoch", "state"
     )
-    return findings(rows, HANGING_TRANSACTION, detail, lost)
+    late = F.col("due").isNotNull() & ~F.coalesce(F.col("ran_until") > F.col("due"), F.lit(False))
+    why = F.when(late & (lost == 0), F.lit(STOPPED))
+    return findings(rows, HANGING_TRANSACTION, detail, F.when(late, F.greatest(lost, F.lit(1))).otherwise(lost), why)
+
+
+def _due() -> Column:
+    """By when a coordinator that runs has ended the transaction; null: it does not depend on the time."""
+    txn = F.col("txn")
+    grace, timeout = GRACE_S * 1_000_000, txn["timeout_ms"].cast("bigint") * 1000
+    timed_out = F.timestamp_micros(F.unix_micros(txn["started"]) + timeout + grace)
+    decided = F.timestamp_micros(F.unix_micros(txn["decided"]) + grace)
+    return F.when((txn["state"] == "Ongoing") & (txn["producer_epoch"] == F.col("producer_epoch")), timed_out).when(
+        txn["state"].isin("PrepareCommit", "PrepareAbort"), decided
+    )
 
 
 def _open_state() -> Column:
     """Why open data will stay open; null: its transaction is in progress."""
     txn = F.col("txn")
-    late = F.expr(f"newest > txn.started + make_dt_interval(0, 0, 0, txn.timeout_ms / 1000 + {GRACE_S})")
-    slow = F.expr(f"newest > txn.decided + make_dt_interval(0, 0, 0, {GRACE_S})")
+    late = slow = F.col("newest") > _due()
     return (
         F.when(txn.isNull(), F.lit("no coordinator has such a transaction"))
         .when(

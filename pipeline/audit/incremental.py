@@ -17,8 +17,6 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import functions as F
-
 from pipeline.audit import commits as group_commits
 from pipeline.audit.audit import AuditInput, materialized, run_checks
 from pipeline.audit.findings import doubts, no_findings, proven
@@ -33,6 +31,7 @@ from pipeline.audit.log_coverage import (
     with_lost_before,
 )
 from pipeline.audit.members import GROUPS, MEMBERS
+from pipeline.engine import F
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,7 +109,7 @@ def _merge_new_rows(rows: Tables, state: Tables) -> tuple[AuditInput, Tables, Da
     }
     made |= {"covered": materialized(covered), "known": materialized(known), "twice": materialized(twice)}
     made["topics"] = materialized(_topics(rows["raw"], state.get("topics")))
-    seen = AuditInput(made["found"], made["offsets"], made["states"], made["known"], made["twice"])
+    seen = AuditInput(made["found"], made["offsets"], made["states"], made["known"], made["twice"], is_whole=False)
     return seen, made, gaps
 
 

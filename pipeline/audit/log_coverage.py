@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
-from pipeline.transforms.missing_offsets import ABSENT, block_of, missing_ranges, missing_reason, with_expected
+from pipeline.engine import F, Window
+from pipeline.transforms.missing_offsets import (
+    ABSENT,
+    CLEANED,
+    DELETED,
+    HOLE,
+    REMOVED,
+    block_of,
+    missing_ranges,
+    missing_reason,
+    with_expected,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import Column, DataFrame
 
 SEQUENCES: Final = 2**31  # sequences wrap to 0 here
 # The columns that `batches` needs of the view `raw`.
 BATCH_COLUMNS: Final = (
-    "log", "topic", "partition", "segment", "batch_base_offset", "batch_last_offset", "batch_records", "offset",
-    "timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
+    "log", "topic", "partition", "topic_id", "segment", "batch_base_offset", "batch_last_offset", "batch_records",
+    "offset", "timestamp", "timestamp_type", "leader_epoch", "producer_id", "producer_epoch", "sequence",
+    "transactional", "control",
 )  # fmt: skip  # several to a line
 
 
@@ -39,8 +48,8 @@ def batches(raw: DataFrame, before: DataFrame | None = None, ends: DataFrame | N
     into = F.col("offset") - F.col("batch_base_offset")
     base = F.when(F.col("sequence") >= 0, F.pmod(F.col("sequence") - into, F.lit(SEQUENCES)))
     same = (
-        "topic", "partition", "timestamp_type", "batch_records", "producer_id", "producer_epoch", "transactional",
-        "control",
+        "topic", "partition", "topic_id", "timestamp_type", "leader_epoch", "batch_records", "producer_id",
+        "producer_epoch", "transactional", "control",
     )  # fmt: skip  # several to a line
     made = raw.groupBy("log", "segment", "batch_base_offset", "batch_last_offset").agg(
         *(F.first(name).alias(name) for name in same),
@@ -99,6 +108,8 @@ def log_summaries(found: DataFrame) -> DataFrame:
     last = F.max(F.struct("offset", "last_offset", "lost_before"))
     return found.groupBy("log").agg(
         F.first("topic").alias("topic"),
+        F.max("topic_id").alias("topic_id"),
+        F.max(F.when(F.col("read_records").isNotNull(), F.col("offset"))).alias("last_batch"),
         F.min("offset").alias("start_offset"),
         (F.max("last_offset") + 1).alias("end_offset"),
         F.min("timestamp").alias("first_timestamp"),
@@ -115,6 +126,8 @@ def merge_summaries(one: DataFrame, other: DataFrame) -> DataFrame:
         .groupBy("log")
         .agg(
             F.first("topic").alias("topic"),
+            F.max_by("topic_id", "end_offset").alias("topic_id"),
+            F.max("last_batch").alias("last_batch"),
             F.min("start_offset").alias("start_offset"),
             F.max("end_offset").alias("end_offset"),
             F.min("first_timestamp").alias("first_timestamp"),
@@ -134,11 +147,14 @@ def recreated_logs(found: DataFrame) -> DataFrame:
     return twice.unionByName(found.where("read_records > batch_records").select("log")).distinct()
 
 
-def log_gaps(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None) -> DataFrame:
+def log_gaps(
+    found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None, cleaned: Collection[str] | None = None
+) -> DataFrame:
     """The ranges of missing offsets: log, from_offset, to_offset (exclusive), missing (their number), reason.
 
     A range from the first to the last offset of a batch has `missing` of its records missing. found: rows of `batches`;
-    spans: rows that cover offset to last_offset, `found` or more. began: see missing_reason.
+    spans: rows that cover offset to last_offset, `found` or more. began: see missing_reason. cleaned: the logs that the
+    cleaner has been at, where they are known.
     """
     span = F.col("last_offset") + 1 - F.col("offset")
     between = missing_ranges(spans).withColumn("missing", F.col("to_offset") - F.col("from_offset"))
@@ -148,7 +164,15 @@ def log_gaps(found: DataFrame, spans: DataFrame, began: Mapping[str, int] | None
         (F.col("last_offset") + 1).alias("to_offset"),
         (span - F.col("read_records")).alias("missing"),
     )
-    known, why = missing_reason(between.drop("topic", "partition").unionByName(within), began)
+    ranges = between.drop("topic", "partition").unionByName(within)
+    known, why = missing_reason(ranges, began)
+    if began is None and cleaned is not None:
+        is_cleaned, is_front = F.col("log").isin(*cleaned), F.col("from_offset") == 0
+        why = (
+            F.when(is_cleaned, F.when(is_front, F.lit(REMOVED)).otherwise(F.lit(CLEANED)))
+            .when(is_front, F.lit(DELETED))
+            .otherwise(F.lit(HOLE))
+        )
     return known.select("log", "from_offset", "to_offset", "missing", why.alias("reason"))
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
 from pipeline.audit.findings import STALE_GENERATION, STALE_MEMBER_EPOCH, findings
+from pipeline.engine import F
 from pipeline.transforms.running import LAST, Running, with_running
 
 if TYPE_CHECKING:

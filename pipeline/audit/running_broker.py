@@ -8,8 +8,9 @@ from pipeline.audit.audit import COLUMNS, ArchiveFacts, Audit, audit, materializ
 from pipeline.audit.log_coverage import BATCH_COLUMNS, with_lost_before
 from pipeline.audit.shares import COLUMNS as SHARE_COLUMNS
 from pipeline.audit.shares import HIGHEST_GROUP_LIMIT, STATE_TOPIC, ShareInput
-from pipeline.live.live_source import live_view, register
+from pipeline.live.live_source import register
 from pipeline.schema import TOPICS
+from pipeline.tables import live_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
 from pipeline.audit.findings import (
+    CLOCKS,
     DUPLICATE_SEQUENCE,
     MISSING_SEQUENCE,
     REORDERED_SEQUENCE,
     STALE_PRODUCER_EPOCH,
+    UNKNOWN_PRODUCER,
     findings,
 )
 from pipeline.audit.log_coverage import SEQUENCES
 from pipeline.audit.transactions import GRACE_S
+from pipeline.engine import F
 from pipeline.transforms.running import LAST, MAX, MIN, SUM, Running, previous, with_running
 
 if TYPE_CHECKING:
@@ -99,8 +100,10 @@ def _written_after_bump(told: DataFrame, data: DataFrame) -> DataFrame:
         "producer %d wrote with epoch %d after its coordinator had raised it to %d",
         "producer_id", "producer_epoch", "new_epoch",
     )  # fmt: skip  # several to a line
-    since = F.col("timestamp").cast("double") - F.col("first.bump.timestamp").cast("double")
-    return findings(rows, STALE_PRODUCER_EPOCH, detail, F.when(since > GRACE_S, 0).otherwise(1))
+    since = F.unix_micros("timestamp") - F.unix_micros("first.bump.timestamp")
+    is_sure = since > GRACE_S * 1_000_000
+    why = F.when(~is_sure, F.lit(CLOCKS))
+    return findings(rows, STALE_PRODUCER_EPOCH, detail, F.when(is_sure, 0).otherwise(1), why)
 
 
 def sequence_faults(found: DataFrame) -> DataFrame:
@@ -145,6 +148,7 @@ def _unrolled(found: DataFrame) -> DataFrame:
     step = F.pmod(base - F.col("previous") + half, F.lit(SEQUENCES)) - half
     own = found.where("producer_id >= 0")
     in_log = with_running(own, ("log", "producer_id"), {"in_log": previous(F.col("lost_before"))})
+    in_log = in_log.withColumn("is_known", F.col("in_log").isNotNull())
     in_log = in_log.withColumn("in_log", F.coalesce("in_log.value", F.lit(0)))
     begun = {
         "begun": Running(MIN, F.struct("offset", "in_log"), inclusive=True),  # an epoch may begin with markers
@@ -171,7 +175,11 @@ def _unrolled(found: DataFrame) -> DataFrame:
 
 
 def _missing(rows: DataFrame, filled: DataFrame) -> DataFrame:
-    """Jumps ahead, less the sequences that came later. `lost` is set where missing offsets could hold the records."""
+    """Jumps ahead, less the sequences that came later. `lost` is set where missing offsets could hold the records.
+
+    The first batch of a producer in a log may have any sequence: its broker knows none before it, as in a topic that
+    was made again while the producer ran.
+    """
     same = ["log", "producer_id", "producer_epoch"]
     jumps = (
         rows.where("first > highest + 1")
@@ -199,7 +207,9 @@ def _missing(rows: DataFrame, filled: DataFrame) -> DataFrame:
     )  # fmt: skip  # several to a line
     # Every record takes an offset: fewer missing offsets than missing records cannot explain them.
     lost = F.when(F.col("lost_since") >= F.col("count"), F.col("lost_since")).otherwise(F.lit(0))
-    return findings(jumps, MISSING_SEQUENCE, detail, lost)
+    is_first = ~F.col("is_known")
+    why = F.when(is_first & (lost == 0), F.lit(UNKNOWN_PRODUCER))
+    return findings(jumps, MISSING_SEQUENCE, detail, F.when(is_first, F.greatest(lost, F.lit(1))).otherwise(lost), why)
 
 
 def _text(what: str, place: str | None) -> Column:

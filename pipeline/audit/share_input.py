@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
 from pipeline import tables
 from pipeline.audit.log_coverage import with_lost_before
 from pipeline.audit.share_states import partition_key
@@ -13,10 +11,12 @@ from pipeline.audit.shares import (
     COLUMNS,
     HIGHEST_BROKER_LIMIT,
     HIGHEST_GROUP_LIMIT,
+    MOST_KEY,
     STATE_TOPIC,
     ShareInput,
     limits_from,
 )
+from pipeline.engine import F
 from pipeline.files import join_path, open_directory
 from pipeline.source.log_starts import starts_of
 from pipeline.source.topic_ids import read_topic_id
@@ -76,7 +76,7 @@ def _since(records: DataFrame) -> dict[str, object]:
     """Group -> time of its first record."""
     first = (
         records.where("key is not null")
-        .groupBy(F.expr("substring(key, 3)").alias("partition_key"))
+        .groupBy(F.substring("key", 3, MOST_KEY).alias("partition_key"))
         .agg(F.min("timestamp").alias("first"))
     )
     found: dict[str, object] = {}

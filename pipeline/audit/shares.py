@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import functions as F
-
 from pipeline.audit.findings import (
     SHARE_DELIVERED_AGAIN,
     SHARE_DELIVERY_LIMIT,
@@ -21,10 +19,12 @@ from pipeline.audit.findings import (
 )
 from pipeline.audit.share_states import AGAIN, BEYOND, SKIPPED, UNREAD, StateRecord, partition_key, walk
 from pipeline.decode.records import uuid_text
+from pipeline.engine import F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+MOST_KEY: Final = 1 << 20  # bytes
 STATE_TOPIC: Final = "__share_group_state"
 COLUMNS: Final = ("log", "segment", "offset", "timestamp", "control", "key", "value")  # of the view `raw`
 HIGHEST_BROKER_LIMIT: Final = 10  # of group.share.delivery.count.limit
@@ -85,7 +85,7 @@ def share_findings(shares: ShareInput | None, batches: DataFrame, data: DataFram
     row = F.struct("offset", "lost_before", "key", "value", "segment", "timestamp")
     found = (
         shares.records.where("control is null and key is not null")
-        .groupBy("log", F.expr("substring(key, 3)").alias("partition_key"))
+        .groupBy("log", F.substring("key", 3, MOST_KEY).alias("partition_key"))
         .agg(F.sort_array(F.collect_list(row)).alias("rows"))
         .select("log", F.explode(walked("rows")).alias("wrong"))
         .select("log", "wrong.*")

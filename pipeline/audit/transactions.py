@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from pipeline.engine import F, Window
 from pipeline.transforms.commits import MARKERS
 from pipeline.transforms.missing_offsets import block_of
 from pipeline.transforms.running import LAST, MAX, SUM, Running, previous, with_running
@@ -73,10 +71,9 @@ def transactions(states: DataFrame) -> DataFrame:
 
 def expected_markers(found: DataFrame) -> DataFrame:
     """One row a partition of a decided transaction: the marker that it should have."""
-    return found.where("marker_epoch is not null").select(
+    places = found.where("marker_epoch is not null").select(
         *KEY,
         F.explode("partitions").alias("place"),
-        F.concat("place.topic", F.lit("-"), "place.partition").alias("log"),
         "producer_id",
         "producer_epoch",
         "marker_epoch",
@@ -88,6 +85,7 @@ def expected_markers(found: DataFrame) -> DataFrame:
         "coordinator_segment",
         "completed_offset",
     )
+    return places.withColumn("log", F.concat("place.topic", F.lit("-"), "place.partition"))
 
 
 def markers(found: DataFrame) -> DataFrame:
@@ -100,6 +98,7 @@ def markers(found: DataFrame) -> DataFrame:
         "producer_id",
         "producer_epoch",
         "control",
+        "leader_epoch",
         "lost_before",
     )
 
@@ -109,7 +108,7 @@ def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
     same = ["log", "producer_id", "marker_epoch"]
     counted = Running(SUM, F.lit(1), inclusive=True)
     by_time = block_of(
-        "unix_millis(decided)"
+        F.unix_millis("decided")
     )  # coordinators' logs have no common offsets: blocks of a quarter of an hour
     decisions = ("decided", "prepared_offset")
     rows = with_running(expected, same, {"rank": counted}, decisions, by_time).join(

@@ -16,15 +16,18 @@ class Verdict(NamedTuple):
     kind: str
 
 
-def verdict(*, findings: int, undecided: int, transactions: int, logs: int, incomplete: int, unnamed: int) -> Verdict:
+def verdict(
+    *, findings: int, undecided: int, transactions: int, logs: int, incomplete: int, unnamed: int, otherwise: int = 0
+) -> Verdict:
     """The verdict on counts of findings, undecided cases, transactions, logs, and logs with missing records.
 
-    unnamed: groups whose commits name no member.
+    unnamed: groups whose commits name no member. otherwise: undecided cases that missing records do not explain.
     """
     if findings:
         return Verdict(f"{count(findings, 'finding')}: exactly-once did not hold", BAD)
     if undecided:
-        return Verdict(f"No finding, but {count(undecided, 'case')} undecided, because records are missing", UNSURE)
+        why = "" if otherwise else ", because records are missing"
+        return Verdict(f"No finding, but {count(undecided, 'case')} undecided{why}", UNSURE)
     if not transactions:
         return Verdict(f"No transactions in {count(logs, 'log')}: exactly-once was not put to the test", UNSURE)
     if incomplete:

@@ -33,6 +33,7 @@ def steps(folder: Path, source: str, target: str) -> list[tuple[str, list[str]]]
         ("archive", ["--input", data, "--output", archive, "--topics", "[!_]*", "--bootstrap-server", source]),
         ("offsets", ["--input", archive, "--output", str(folder / "offsets")]),
         ("lag", ["--input", data, "--output", str(folder / "lag")]),
+        ("resets", ["--input", data, "--output", str(folder / "resets")]),
         ("audit", ["--input", data, "--output", str(folder / "audit")]),
         ("compaction", ["--input", data, "--output", str(folder / "compaction")]),
         ("migrate", ["--input", data, "--bootstrap-server", target, "--output", str(folder / "proof.json")]),
@@ -70,7 +71,7 @@ def play(folder: Path, seconds: float, spark: SparkSession | None = None) -> int
             Broker(data_dir=folder / "target", config=BROKER_CONFIG) as target,
         ):
             _print(f"clients run for {seconds:.0f} s against {source.bootstrap_servers}, data in {folder / 'data'}")
-            for what, number in sorted(Traffic(source.bootstrap_servers).run(seconds).items()):
+            for what, number in sorted(Traffic(source.bootstrap_servers, with_faults=True).run(seconds).items()):
                 _print(f"  {number:>6} {what}")
             stream_orders(used, source, folder / "copy")
             for name, words in steps(folder, source.bootstrap_servers, target.bootstrap_servers):

@@ -3,7 +3,8 @@
 Five kinds of clients share a topic of orders. A librdkafka producer writes it. `billing` is a classic group of
 kafka-python members that join and leave; `analytics` is one aiokafka member that is too slow; `shipping` is a consumer
 group (KIP-848) of librdkafka members that turn orders into shipments in transactions and abort every fifth one. Once a
-second a producer takes over another's transactional id, and the other's commit is refused.
+second a producer takes over another's transactional id, and the other's commit is refused. With faults, a member of
+`rereading` also commits below what it has committed, which the audit finds, and an operator resets `nightly`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from collections.abc import Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError as KafkaPythonError
+from kafka.structs import OffsetAndMetadata
 
 ORDERS, SHIPMENTS = "orders", "shipments"
 PARTITIONS = 6
 ORDERS_A_SECOND = 300
 LIMIT_S = 30.0
+FEW = 20  # records
 QUIET = {"log_level": 0}
 Headers = list[tuple[str, str | bytes | None]]
 # librdkafka would log that a producer was fenced, which happens here on purpose.
@@ -36,8 +39,9 @@ SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)
 class Traffic:
     """All clients of the demo; `done` counts what they did."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, *, with_faults: bool = False) -> None:
         self.servers = bootstrap_servers
+        self._with_faults = with_faults
         self.done: Counter[str] = Counter()
         self._counting = threading.Lock()
         self._closing = threading.Event()
@@ -61,6 +65,8 @@ class Traffic:
             (lambda leave: self._ship(leave, 2), 0.35, 0.8),
             (self._fence, 0.2, 0.9),
         ]
+        if self._with_faults:
+            shares += [(self._go_back, 0.1, 1.0), (self._reset, 0.5, 1.0)]
         threads = [
             _ClientThread(client, begin * seconds, end * seconds, self._closing) for client, begin, end in shares
         ]
@@ -90,15 +96,19 @@ class Traffic:
         producer.flush(LIMIT_S)
         self._count("orders", number)
 
-    def _bill(self, leave: threading.Event) -> None:
-        consumer = KafkaConsumer(
+    def _reader(self, group_id: str) -> KafkaConsumer:
+        """The one member of a group that reads the orders. Its commits are explicit."""
+        return KafkaConsumer(
             ORDERS,
             bootstrap_servers=self.servers,
-            group_id="billing",
-            client_id="billing",
+            group_id=group_id,
+            client_id=group_id,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
+
+    def _bill(self, leave: threading.Event) -> None:
+        consumer = self._reader("billing")
         while not leave.is_set():
             records = consumer.poll(timeout_ms=200)
             if records:
@@ -192,6 +202,31 @@ class Traffic:
             successor.produce(SHIPMENTS, b"of the successor")
             successor.commit_transaction(LIMIT_S)
             self._count("transactions committed")
+
+    def _go_back(self, leave: threading.Event) -> None:
+        """A member that commits below what it has committed: the fault that the audit is to find."""
+        consumer = self._reader("rereading")
+        is_back = False
+        while not leave.is_set():
+            if not consumer.poll(timeout_ms=200) or is_back:
+                continue
+            consumer.commit()
+            place = next(iter(consumer.assignment()))
+            position = consumer.position(place)
+            if position >= FEW:
+                consumer.commit({place: OffsetAndMetadata(position - FEW, "", -1)})
+                self._count("commits of rereading that go back")
+                is_back = True
+        consumer.close()
+
+    def _reset(self, leave: threading.Event) -> None:
+        """An operator sets a group without members ahead, and back again."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "nightly", **QUIET})
+        for offset in (FEW, 0):
+            consumer.commit(offsets=[TopicPartition(ORDERS, 0, offset)], asynchronous=False)
+        self._count("resets of nightly")
+        consumer.close()
+        leave.wait()
 
     def _transactional(self, transactional_id: str) -> Producer:
         settings: dict[str, Any] = {"bootstrap.servers": self.servers, "transactional.id": transactional_id, **QUIET}

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
-from pyspark.sql import functions as F
 
 from pipeline import tables
 from pipeline.connection_options import add_client_arguments, connect_with
 from pipeline.decode.batches import partition_of
+from pipeline.engine import F
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory, write_json
 from pipeline.group_offsets import GroupOffsets, Partition

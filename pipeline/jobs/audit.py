@@ -11,13 +11,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F
-
-from pipeline.audit.commits import MEMBER_CHECKS
+from pipeline.audit.commits import MEMBER_CHECKS, SILENT
 from pipeline.audit.directory import audit_of
+from pipeline.audit.findings import NOT_SURE
 from pipeline.audit.running_broker import audit_of_broker
 from pipeline.audit.verdict import verdict
 from pipeline.connection_options import add_client_arguments
+from pipeline.engine import F
 from pipeline.files import join_path
 from pipeline.jobs import audit_follow
 from pipeline.live.fetched_logs import NO_FILE
@@ -25,7 +25,8 @@ from pipeline.live.live_source import open_input
 from pipeline.output import write
 from pipeline.replacing import replaced
 from pipeline.streaming.follow import add_follow_arguments
-from pipeline.transforms.missing_offsets import ABSENT, BEFORE, REMOVED, UNWAITED
+from pipeline.tables import is_archive
+from pipeline.transforms.missing_offsets import ABSENT, BEFORE, CLEANED, DELETED, HOLE, REMOVED, UNWAITED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,14 +34,19 @@ if TYPE_CHECKING:
     from pipeline.audit.audit import Audit
 
 READS_BROKER: Final = True
+FOR_BOTH: Final = True
 MOST_SHOWN: Final = 100
 MOST_GROUPS: Final = 20
+KEPT_BY: Final = "momus serve --retain-for archive, with momus pipeline archive"
 # Why offsets are missing, and what helps.
 REASONS: Final = {
-    REMOVED: "removed by the cleaner, retention or DeleteRecords; an archive made before would have them",
+    REMOVED: f"removed by the cleaner, retention or DeleteRecords; an archive made before would have them ({KEPT_BY})",
+    CLEANED: f"removed by the cleaner; an archive made before would have them ({KEPT_BY})",
+    DELETED: f"removed by retention or DeleteRecords; an archive made before would have them ({KEPT_BY})",
     BEFORE: "removed before the archive began",
     UNWAITED: "removed before they were archived: the archive ran too seldom or without --retain-for, or more was held "
     "back than archive.retain.max.bytes allows",
+    HOLE: "nothing compacts this log: see the finding missing-records",
     ABSENT: "the topic was deleted, or was not archived (archive --topics)",
 }
 
@@ -77,37 +83,39 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
                 write(spark, table, join_path(folder, name), args.format)
     for row in made.findings.limit(MOST_SHOWN).collect():
         print(finding_line(row, as_json=args.json))
-    for line in [] if args.json else summary(made, found, is_live=cut is not None):
+    for line in [] if args.json else summary(made, found, is_live=cut is not None, archived=is_archive(args.input)):
         print(line)
     return 1 if found else 0
 
 
-def summary(made: Audit, found: int, *, is_live: bool = False) -> list[str]:
+def summary(made: Audit, found: int, *, is_live: bool = False, archived: bool = False) -> list[str]:
     """The audit in lines: transactions by state, what of the logs is missing, what is undecided, number of findings."""
     counted = made.transactions.groupBy("state").count().orderBy("state").collect()
     states = ", ".join(f"{row['count']} {row['state']}" for row in counted) or "none"
     lines = [f"transactions: {states}"]
     gaps = made.gaps.groupBy("log", "reason").agg(
-        F.min("from_offset").alias("first"), F.max("to_offset").alias("end"), F.sum("missing").alias("missing")
+        F.min("from_offset").alias("first"),
+        F.max("to_offset").alias("end"),
+        F.sum("missing").alias("missing"),
     )
     for row in gaps.orderBy("log", "first").collect():
         lines.append(f"coverage: {row['log']} {_gap_text(row)}: {REASONS[row['reason']]}")
     for row in made.coverage.where("renewed").collect():
-        lines.append(
-            f"coverage: {row['log']} is archived twice: its topic was deleted and created again, so nothing in it can "
-            "be decided"
-        )
-    explanation = "missing records" + (", or some written since," if is_live else "")
-    for row in made.doubts.collect():
+        twice = "is archived twice: its topic was deleted and created again" if archived else "has offsets twice"
+        lines.append(f"coverage: {row['log']} {twice}, so nothing {'' if archived else 'else '}in it can be decided")
+    missing = "missing records" + (", or some written since," if is_live else "")
+    missing = f"{missing} could explain them; {KEPT_BY}, keeps such records"
+    undecided = made.doubts.collect()
+    for row in undecided:
         lines.append(
             f"undecided: {row['undecided']} x {row['kind']} in {row['log']}, the first at offset "
-            f"{row['first_offset']}: {explanation} could explain them"
+            f"{row['first_offset']}: {NOT_SURE.get(row['why'], missing)}"
         )
     # There may be millions of groups: only the first are named, and Spark counts the rest.
     for row in made.unnamed.limit(MOST_GROUPS).collect():
         lines.append(
-            f"undecided: {row['commits']} commits of group {row['group']} in {row['log']} name no member (Apache Kafka "
-            f"writes none): {', '.join(MEMBER_CHECKS)} cannot be decided here"
+            f"undecided: {row['commits']} commits of group {row['group']} in {row['log']} name no member "
+            f"({SILENT[row['why']]}): {', '.join(MEMBER_CHECKS)} cannot be decided here"
         )
     [unnamed] = made.unnamed.agg(F.count(F.lit(1)).alias("rows"), F.countDistinct("group").alias("groups")).collect()
     if unnamed["rows"] > MOST_GROUPS:
@@ -115,7 +123,8 @@ def summary(made: Audit, found: int, *, is_live: bool = False) -> list[str]:
     complete = [row["complete"] for row in made.coverage.select("complete").collect()]
     told = verdict(
         findings=found,
-        undecided=sum(row["undecided"] for row in made.doubts.select("undecided").collect()),
+        undecided=sum(row["undecided"] for row in undecided),
+        otherwise=sum(row["undecided"] for row in undecided if row["why"] is not None),
         transactions=sum(row["count"] for row in counted),
         logs=len(complete),
         incomplete=complete.count(False),
@@ -127,7 +136,10 @@ def summary(made: Audit, found: int, *, is_live: bool = False) -> list[str]:
 def _gap_text(row: Any) -> str:
     if row["first"] is None:
         return "is named by transactions but is not there"
-    return f"lacks {row['missing']} offsets from {row['first']} to {row['end'] - 1}"
+    span, last = row["end"] - row["first"], row["end"] - 1
+    if row["missing"] == span:
+        return f"lacks {row['missing']} offsets from {row['first']} to {last}"
+    return f"lacks {row['missing']} of the {span} offsets from {row['first']} to {last}"
 
 
 def finding_line(row: Any, *, as_json: bool) -> str:

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyarrow import fs
-from pyspark.sql import functions as F
 
 from pipeline import tables
+from pipeline.engine import F
 from pipeline.errors import PipelineError
 from pipeline.files import open_directory, read_state, write_json
 from pipeline.output import write

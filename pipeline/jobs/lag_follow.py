@@ -13,9 +13,8 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import functions as F
-
 from pipeline import tables
+from pipeline.engine import F
 from pipeline.errors import PipelineError
 from pipeline.output_guard import grown_output
 from pipeline.source.read_options import ReadOptions

@@ -6,6 +6,7 @@ A job is a module of pipeline.jobs with
     run(spark, args) -> exit code    0: good, 1: failed, or a check found something
     NEEDS_INPUT = False              --input is optional; without this line it is required
     READS_BROKER = True              --input may be a running broker, which run opens by live_source.open_input
+    FOR_BOTH = True                  the local engine runs it too (pipeline/local); without this line it is Spark's
 
 A new job is such a module and a line in JOBS.
 """
@@ -26,6 +27,8 @@ JOBS: Final = {
     "archive": "copy the logs to Parquet before compaction removes records",
     "offsets": "history of committed offsets; what was committed at a time; what changed between two",
     "lag": "lag of every group and partition over time",
+    "resets": "who set offsets back or ahead: commits that go back, jumps, removals",
+    "coverage": "which offsets of each log are there, and which are missing and why",
     "audit": "check exactly-once; each finding names the log position that proves it",
     "compaction": "live and dead bytes a segment, and what a cleaning would free",
     "migrate": "copy topics and group offsets into a Kafka cluster, and verify the copy",
@@ -54,6 +57,10 @@ def job_parser(name: str, job: ModuleType) -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="PATH", help="where the result goes; without it, standard output")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result of this job at --output")
     parser.add_argument("--format", choices=("parquet", "delta"), default="parquet", help="of the tables written")
+    parser.add_argument(
+        "--engine", choices=("auto", "local", "spark"), default="auto",
+        help="local: DuckDB in this process, without Java; auto: local up to 50 million records or 2 GB [auto]",
+    )  # fmt: skip  # the choices on one line
     parser.add_argument("--master", help="Spark master; without it local[*], or what spark-submit was given")
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], type=_pair, help="a Spark setting")
     parser.add_argument(

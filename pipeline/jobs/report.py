@@ -1,6 +1,7 @@
 """The job `report`: one self-contained HTML page of lag, commits, rebalances, transactions, the audit and bytes.
 
 momus pipeline report --input ./data --output report.html
+momus pipeline report --input ./data --output report.html --time-zone Europe/Berlin
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipeline.errors import PipelineError
 from pipeline.files import write_bytes
@@ -18,7 +20,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """This job has only the shared options."""
+    """Add the options of this job."""
+    parser.add_argument(
+        "--time-zone", default="UTC", type=_zone, metavar="NAME", help="of the page's times, as Europe/Berlin [UTC]"
+    )
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise argparse.ArgumentTypeError(f"{name!r} is no time zone of this machine, as Europe/Berlin") from None
+    return name
 
 
 def run(spark: SparkSession, args: argparse.Namespace) -> int:
@@ -29,7 +42,7 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
     from pipeline.report.figures import figures
     from pipeline.report.page import page
 
-    text = page(figures(spark, args.input))
+    text = page(figures(spark, args.input, args.time_zone))
     if args.output is None:
         sys.stdout.write(text)
     else:

@@ -12,11 +12,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from pyarrow import fs
-from pyspark.sql import Window
-from pyspark.sql import functions as F
 
 from pipeline.audit.log_coverage import batches
 from pipeline.audit.transactions import with_transaction_end
+from pipeline.engine import F, Window
 from pipeline.files import open_directory
 from pipeline.transforms import commits
 from pipeline.transforms.missing_offsets import block_of
@@ -30,6 +29,8 @@ from protocol.messages.metadata_records import (
 from protocol.record_batch import CONTROL, NO_TIMESTAMP, iter_batches, iter_records
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark import RDD
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -41,6 +42,7 @@ LOCATION_COLUMNS: Final = (
     "log", "topic", "partition", "batch_base_offset", "batch_last_offset", "offset", "timestamp", "control",
 )  # fmt: skip  # several to a line
 RECORDS: Final = (*LOCATION_COLUMNS, "key", "value", "headers")
+INTERNAL: Final = (METADATA, "__consumer_offsets", "__transaction_state", "__share_group_state")
 _TOPIC_CONFIG: Final = 2  # type of a config resource
 # Settings that refer to brokers of the source.
 _LOCAL: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -53,6 +55,7 @@ class Topic:
     name: str
     partitions: int = 0
     configs: dict[str, str] = field(default_factory=dict)
+    topic_id: bytes = bytes(16)
 
 
 def topics_of(values: Iterable[bytes]) -> dict[str, Topic]:
@@ -63,7 +66,7 @@ def topics_of(values: Iterable[bytes]) -> dict[str, Topic]:
         match decode_record(value):
             case TopicRecord(name=name, topic_id=topic_id):
                 names[topic_id] = name
-                found[name] = Topic(name, configs=found[name].configs if name in found else {})
+                found[name] = Topic(name, configs=found[name].configs if name in found else {}, topic_id=topic_id)
             case PartitionRecord(topic_id=topic_id, partition_id=index) if topic_id in names:
                 topic = found[names[topic_id]]
                 topic.partitions = max(topic.partitions, index + 1)
@@ -109,13 +112,15 @@ def _snapshot(path: str) -> Iterator[tuple[int, bytes]]:
                     yield begin, bytes(record.value)
 
 
-def matching_topics(topics: dict[str, Topic], patterns: Iterable[str]) -> dict[str, Topic]:
-    """The topics that match one of the globs, without internal topics, by name."""
-    wanted = tuple(patterns)
+def matching_topics(topics: dict[str, Topic], patterns: Iterable[str], exclude: Iterable[str] = ()) -> dict[str, Topic]:
+    """The topics that match one of the globs and none of `exclude`, without internal topics, by name."""
+    wanted, unwanted = tuple(patterns), tuple(exclude)
     return {
         name: topic
         for name, topic in sorted(topics.items())
-        if not name.startswith("__") and any(fnmatchcase(name, pattern) for pattern in wanted)
+        if name not in INTERNAL
+        and any(fnmatchcase(name, pattern) for pattern in wanted)
+        and not any(fnmatchcase(name, pattern) for pattern in unwanted)
     }
 
 
@@ -161,20 +166,23 @@ def counts(records: DataFrame) -> DataFrame:
         F.min("offset").alias("first_offset"),
         (F.max("batch_last_offset") + 1).alias("end_offset"),
         F.count_if("kept").alias("kept"),
+        F.min(F.when(F.col("kept"), F.col("offset"))).alias("first_kept"),
         F.count_if("marker").alias("markers"),
         F.count_if(~F.col("kept") & ~F.col("marker")).alias("uncommitted"),
         F.min(F.when(F.col("kept") & (F.col("timestamp_ms") == 0), F.col("offset"))).alias("at_time_0"),
     )
 
 
-def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> DataFrame:
+def positions(
+    offsets: DataFrame, records: DataFrame, topics: Iterable[str], as_of: datetime | None = None
+) -> DataFrame:
     """The committed offset of every group, and the target_offset it maps to.
 
-    offsets: rows of the view; records: rows of `marked`; topics: names.
+    offsets: rows of the view; records: rows of `marked`; topics: names; as_of: those of that time, else of now.
     """
     named = list(topics)
     current = (
-        commits.latest(commits.effective(offsets))
+        commits.latest(commits.effective(offsets), as_of)
         .where(F.col("topic").isin(named))
         .select(
             "group",
@@ -190,6 +198,12 @@ def positions(offsets: DataFrame, records: DataFrame, topics: Iterable[str]) -> 
         "log", F.col("offset").alias("commit_offset"), F.col("before").alias("target_offset")
     )
     return current.join(numbered, ["log", "commit_offset"])
+
+
+def elsewhere(offsets: DataFrame, topics: Iterable[str], as_of: datetime | None = None) -> DataFrame:
+    """The committed offsets on other topics than these, one row a topic: topic, groups (their number)."""
+    current = commits.latest(commits.effective(offsets), as_of).where(~F.col("topic").isin(list(topics)))
+    return current.groupBy("topic").agg(F.countDistinct("group").alias("groups")).orderBy("topic")
 
 
 def in_pieces(rows: DataFrame, most: int) -> Iterator[list[Row]]:

@@ -25,7 +25,7 @@ def opened(path: str | None) -> Iterator[Proof]:
 
 
 class Proof:
-    """One JSON object: what is known of the records, then `groups`, one by one, then whether all is `equal`."""
+    """One JSON object: what is known of the records, then `groups`, one by one, then the rest, and `equal`."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -42,7 +42,9 @@ class Proof:
             self._write(f"{self._lead}\n    {json.dumps(each)}")
             self._lead = ","
 
-    def end(self, *, equal: bool) -> None:
-        """Write the end."""
-        self._write("\n  ],\n" if self._lead else "],\n")
-        self._write(f'  "equal": {json.dumps(equal)}\n}}\n')
+    def end(self, *, equal: bool, **more: Any) -> None:
+        """Write the end, `more` before it."""
+        self._write("\n  ]" if self._lead else "]")
+        for name, content in {**more, "equal": equal}.items():
+            self._write(f',\n  "{name}": {json.dumps(content, indent=2)}')
+        self._write("\n}\n")

@@ -256,6 +256,15 @@ def _read(consumer: Consumer, partition: tuple[str, int], begin: int, end: int |
                 return
 
 
+def first_differs(client: Mapping[str, Any], row: Row) -> bool:
+    """Whether the first record of the target's partition is another one than this of the source."""
+    consumer = _consumer(client)
+    try:
+        return of_message(next(_read(consumer, (row.topic, row.partition), 0, 1))) != of_row(row)
+    finally:
+        consumer.close()
+
+
 def reader(client: Mapping[str, Any]) -> Callable[[Iterable[tuple[str, str, int]]], Iterator[Held]]:
     """A function for mapPartitions that reads partitions (log, topic, partition) of the target. client: see copier."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +22,7 @@ from matplotlib import dates, rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pipeline.report.digits import size, tick
+from pipeline.report.digits import size, tick, zone
 from pipeline.report.figures import Point
 
 Span = tuple[int, int]  # of a time axis, in Unix milliseconds: the same for all charts of a page
@@ -124,7 +124,7 @@ def columns(name: str, ended: Sequence[tuple[int, str, int]], span: Span, slots:
             lefts = [begin + n * width for n in range(count + 1)]
             axes.bar(lefts, heights, width * 0.8, bottoms, align="edge", color=colour, linewidth=0)
             bottoms = [below + height for below, height in zip(bottoms, heights, strict=True)]
-        axes.xaxis_date(UTC)
+        axes.xaxis_date(zone())
         _time_axis(axes, phone, span)
         _count_axis(axes, whole=True)
 
@@ -212,13 +212,13 @@ def _as_part(text: str, css: str, plot: _Plot | None) -> str:
 
 def time_locator(phone: bool) -> mdates.AutoDateLocator:
     """Where a time axis has its ticks: two to eight, on a phone to five. With four there is no fit for 91 to 120 s."""
-    return mdates.AutoDateLocator(UTC, minticks=2, maxticks=5 if phone else 8)
+    return mdates.AutoDateLocator(zone(), minticks=2, maxticks=5 if phone else 8)
 
 
 def _time_axis(axes: Axes, phone: bool, span: Span) -> None:
     locator = time_locator(phone)
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, UTC, show_offset=False))
+    axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, zone(), show_offset=False))
     begin, end = span
     margin = (end - begin) * MARGIN
     axes.set_xlim(_time(begin - margin), _time(end + margin))
@@ -230,7 +230,7 @@ def _count_axis(axes: Axes, *, whole: bool) -> None:
 
 
 def _time(millis: float) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, UTC)
+    return datetime.fromtimestamp(millis / 1000, zone())
 
 
 def _short(text: str, most: int) -> str:

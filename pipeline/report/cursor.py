@@ -19,6 +19,9 @@ if (!charts.length) return;
 const plots = new Map(charts.map(svg => [svg, svg.dataset.plot.split(" ").map(Number)]));
 const [, , begin, end] = plots.get(charts[0]);
 let parsed, at = null;
+// Sweden's form of a time is that of the page: 2026-01-31 12:00:00.
+const zone = {timeZone: document.documentElement.dataset.zone, dateStyle: "short", timeStyle: "medium"};
+const clock = new Intl.DateTimeFormat("sv-SE", zone);
 const figures = () => parsed ??= JSON.parse(document.getElementById("figures").textContent);
 const digits = value => value.toLocaleString("en-US", Number.isInteger(value) ? {} : {maximumSignificantDigits: 3});
 const slots = time => (time - figures().begin) / (figures().step_s * 1000);
@@ -47,7 +50,7 @@ function show(time) {
     out.replaceChildren(...(at === null ? [] : said(out)));
 }
 function said(out) {
-  const when = new Date(at).toISOString().slice(0, 19).replace("T", " "), made = [when];
+  const made = [clock.format(at)];
   for (const name of out.closest("figure").querySelectorAll("th.dot[style]")) {
     const value = valueOf[out.dataset.for](name.textContent, at), each = document.createElement("span");
     each.className = "dot";

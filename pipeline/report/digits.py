@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from math import floor, log10
 from typing import Final
+from zoneinfo import ZoneInfo
 
 DIGITS: Final = 3  # significant ones of what was divided or scaled; counts are shown in full
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
-_DAY_MS: Final = 86_400_000
+_zone: Final[ContextVar[tzinfo]] = ContextVar("_zone", default=UTC)
+
+
+@contextmanager
+def in_zone(name: str) -> Iterator[None]:
+    """Within it, times are those of a zone of the IANA database."""
+    before = _zone.set(UTC if name == "UTC" else ZoneInfo(name))
+    try:
+        yield
+    finally:
+        _zone.reset(before)
+
+
+def zone() -> tzinfo:
+    """The zone of the times that are shown."""
+    return _zone.get()
 
 
 def number(value: float) -> str:
@@ -62,11 +81,15 @@ def tick(value: float) -> str:
 
 
 def moment(millis: int) -> str:
-    """A time in UTC, to the second."""
-    return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    """A time in the zone, to the second."""
+    return f"{_local(millis):%Y-%m-%d %H:%M:%S}"
 
 
 def short_moment(millis: int, span: tuple[int, int]) -> str:
-    """A time within a span, without the date if the span is within one day (UTC)."""
-    time = datetime.fromtimestamp(millis / 1000, UTC)
-    return f"{time:%H:%M:%S}" if span[0] // _DAY_MS == span[1] // _DAY_MS else f"{time:%m-%d %H:%M:%S}"
+    """A time within a span, without the date if the span is within one day of the zone."""
+    is_one_day = _local(span[0]).date() == _local(span[1]).date()
+    return f"{_local(millis):%H:%M:%S}" if is_one_day else f"{_local(millis):%m-%d %H:%M:%S}"
+
+
+def _local(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, zone())

@@ -38,8 +38,9 @@ def drawn(
     most: int = MOST_SERIES,
     *,
     timed: bool = True,
+    more: str = "",
 ) -> str:
-    """A section with a chart and the table beside it; timed: the cursor of time goes over it."""
+    """A section with a chart, the table beside it and more below; timed: the cursor of time goes over it."""
     if not chart:
         return section(name, title, "", table or '<p class="none">The logs have none.</p>')
     if shown > most:
@@ -47,7 +48,7 @@ def drawn(
     keys = ' tabindex="0"' if timed else ""
     out = f'<output data-for="{name}"></output>' if timed else ""
     drawing = f'<div class="drawing" role="img" aria-label="{escape(caption)}"{keys}>{chart}</div>'
-    return section(name, title, caption, f"<figure><div>{drawing}{out}</div>{table}</figure>")
+    return section(name, title, caption, f"<figure><div>{drawing}{out}</div>{table}</figure>{more}")
 
 
 def table(

@@ -13,16 +13,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import functions as F
-
 from pipeline import tables
 from pipeline.audit.directory import audit_of
+from pipeline.engine import F
 from pipeline.report import groups
 from pipeline.report.proof_records import places_of, records_at
 from pipeline.report.share_progress import share_changes
 from pipeline.source.log_starts import starts_of
 from pipeline.transforms import commits, compaction
 from pipeline.transforms import lag as lags
+from pipeline.transforms.resets import resets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_GROUPS: Final = 1000
 MOST_FINDINGS: Final = 200
 MOST_LOGS: Final = 1000
+MOST_RESETS: Final = 1000
 MOST_TIMELINES: Final = 12
 MOST_CHANGES: Final = 5000
 END_SLOTS: Final = 480  # for the times at which transactions ended
@@ -58,6 +59,15 @@ class Figures:
     step_s: float = 0.0
     lag: dict[str, Series] = field(default_factory=dict)  # group -> records behind at the end of each slot, all topics
     without_lag: int = 0  # groups with commits of which no lag is known
+    zone: str = "UTC"  # of the times that the page shows
+    resets: list[dict[str, Any]] = field(default_factory=list)  # rows of transforms.resets, the latest first; at: time
+    resets_total: int = 0
+    reset_groups: int = 0
+    resets_by: dict[str, int] = field(default_factory=dict)  # member, tool, unknown -> resets
+    went_back: int = 0  # commits
+    read_again: int = 0  # records, after commits that go back
+    partitions: list[dict[str, Any]] = field(default_factory=list)  # lag at the last moment, the most first
+    partitions_total: int = 0
     commits: dict[str, Series] = field(default_factory=dict)  # group -> commits in each slot
     commits_total: int = 0
     groups: list[dict[str, Any]] = field(default_factory=list)  # group, kind, changes, epoch, members, commits
@@ -117,19 +127,25 @@ class Figures:
         return asdict(self)
 
 
-def figures(spark: SparkSession, path: str) -> Figures:
+def figures(spark: SparkSession, path: str, zone: str = "UTC") -> Figures:
     """The figures of a data directory or an archive. Errors: PipelineError: see audit_of."""
-    made = Figures(path, _millis(datetime.now(UTC)), was_clean=starts_of(path).was_clean)
-    changes = commits.effective(tables.offsets(spark, path, lags.COMMITS)).select(*POSITION).persist()
+    made = Figures(path, _millis(datetime.now(UTC)), was_clean=starts_of(path).was_clean, zone=zone)
+    changes = commits.effective(tables.offsets(spark, path, commits.COLUMNS)).persist()
+    _resets(made, resets(commits.history(changes)))
+    changes = changes.select(*POSITION)
     shared = share_changes(spark, path)
     moves = changes if shared is None else changes.unionByName(shared)
-    slots = lags.slots_of(moves, None, None, None)
+    records = tables.raw(spark, path, columns=lags.RECORDS)
+    wanted = lags.of_interest(records, moves)
+    slots = lags.slots_of(moves, None, None, None, lags.newest_record(wanted, datetime.now(UTC)))
     if slots is not None:
         made.begin = _millis(slots.first)
         made.step_s = slots.step / timedelta(seconds=1)
         made.end = made.time(slots.count)
-        records = tables.raw(spark, path, columns=lags.RECORDS)
-        _series(made, lags.lag_over_time(moves, records, slots), changes, slots)
+        floors = spark.createDataFrame(tables.log_floors(path), "topic string, partition int, end long")
+        lag = lags.lag_over_time(moves, records, slots, floors=floors, to_end=True)
+        _series(made, lag, changes, slots)
+        _partitions(made, lags.with_seconds(lag.where(F.col("time") == slots.time(F.lit(slots.count))), wanted))
     records_of_groups = tables.offsets(spark, path, groups.RECORDS)
     found = groups.groups(records_of_groups, changes).persist()
     made.kinds = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
@@ -166,6 +182,35 @@ def _series(made: Figures, lag: DataFrame, changes: DataFrame, slots: lags.Slots
         made.commits[row["group"]] = series_of(row["points"], 0)
     made.commits_total = counted.agg(F.sum("total")).collect()[0][0] or 0
     made.without_lag = counted.join(behind, "group", "left_anti").count()
+
+
+def _partitions(made: Figures, lag: DataFrame) -> None:
+    """lag: rows of lags.with_seconds at one time."""
+    rows = lag.select(
+        F.col("consumergroup").alias("group"),
+        "topic",
+        "partition",
+        F.col(lags.OFFSET).alias("committed"),
+        F.col(lags.END).alias("end"),
+        F.col(lags.LAG).alias("lag"),
+        F.col(lags.LAG_SECONDS).alias("seconds"),
+    ).localCheckpoint()
+    made.partitions_total = rows.count()
+    first = rows.orderBy(F.desc("lag"), "group", "topic", "partition").limit(MOST_GROUPS)
+    made.partitions = [row.asDict() for row in first.collect()]
+
+
+def _resets(made: Figures, rows: DataFrame) -> None:
+    found = rows.withColumn("at", F.unix_millis("time")).drop("time").localCheckpoint()
+    by = found.groupBy("by").agg(F.count(F.lit(1)).alias("n")).orderBy("by").collect()
+    made.resets_by = {row["by"]: row["n"] for row in by}
+    made.resets_total = sum(made.resets_by.values())
+    [counted] = found.agg(
+        F.countDistinct("group").alias("groups"), F.count("again").alias("back"), F.sum("again").alias("again")
+    ).collect()
+    made.reset_groups, made.went_back, made.read_again = counted["groups"], counted["back"], counted["again"] or 0
+    latest = found.orderBy(F.desc("at"), "group", "topic", "partition").limit(MOST_RESETS)
+    made.resets = [row.asDict() for row in latest.collect()]
 
 
 def _rebalances(made: Figures, epochs: DataFrame) -> None:

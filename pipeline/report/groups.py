@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from pipeline.engine import F, Window
 from pipeline.transforms import lag as lags
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from pipeline.audit.commits import BY_KAFKA, SILENT
 from pipeline.audit.verdict import count
 from pipeline.report.figures import OPEN, Figures
 
@@ -40,7 +41,7 @@ def _of_records(figures: Figures) -> Iterable[str]:
         names = _names(row["log"] for row in twice)
         yield f"Anything about {count(len(twice), 'log')} with two topics under one name: {names}."
     if undecided := sum(row["undecided"] for row in figures.undecided):
-        yield f"Whether {count(undecided, 'case')} {_is(undecided)} a fault or what missing records would explain."
+        yield f"Whether {count(undecided, 'case')} {_is(undecided)} a fault: the table of undecided cases says why."
     if not figures.was_clean:
         yield (
             "Whether the latest DeleteRecords is obeyed: the broker runs or was not stopped in good order, and may not "
@@ -64,10 +65,11 @@ def _of_groups(figures: Figures) -> Iterable[str]:
         for row in figures.unnamed:
             commits[row["group"]] += row["commits"]
         who = _names((group for group, _ in commits.most_common()), figures.unnamed_groups)
+        why = " and ".join(sorted({SILENT[row.get("why", BY_KAFKA)] for row in figures.unnamed}))
         yield (
             f"Who made {count(figures.unnamed_commits, 'commit')} of {count(figures.unnamed_groups, 'group')} ({who}): "
-            "they name no member (Apache Kafka writes none), so members that went back or were stale are not found "
-            "there."
+            f"they name no member ({why}), so members "
+            "that went back or were stale are not found there."
         )
     if share := figures.kinds.get("share", 0):
         yield (

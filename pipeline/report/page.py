@@ -1,7 +1,8 @@
 """The report's page: one HTML file with its style, charts, figures and script, and no external resources.
 
-From top to bottom: did exactly-once hold and what cannot be known of it, what groups and transactions did, what is on
-disk. The table beside each chart is also its legend, and all figures are in the page as JSON.
+From top to bottom: who reset what and was anything delivered twice, did exactly-once hold and what cannot be known of
+it, what groups and transactions did, what is on disk. The table beside each chart is also its legend, and all figures
+are in the page as JSON.
 """
 
 from __future__ import annotations
@@ -10,25 +11,34 @@ import json
 from html import escape
 from typing import Final
 
-from pipeline.audit.findings import KINDS
+from pipeline.audit.findings import KINDS, NOT_SURE
 from pipeline.audit.verdict import count, verdict
 from pipeline.output_guard import made_by
 from pipeline.report import charts
 from pipeline.report.charts import MOST_SERIES, OUTCOME_COLOURS, SERIES
 from pipeline.report.cursor import SCRIPT
-from pipeline.report.digits import duration, moment, percent, short_moment, size
+from pipeline.report.digits import duration, in_zone, moment, percent, short_moment, size
 from pipeline.report.elements import Cell, Link, drawn, folded, record, section, table
 from pipeline.report.figures import MOST_TIMELINES, Figures
 from pipeline.report.limits import limits, nothing_open
+from pipeline.report.questions import questions
 from pipeline.report.style import STYLE
 
 MOST_BARS: Final = 12
+UNDECIDED: Final = ("kind", "log", "undecided", "first_offset")
+MISSING: Final = "missing records could explain them"
 
 
 def page(figures: Figures) -> str:
-    """The HTML document."""
+    """The HTML document, with times of the figures' zone."""
+    with in_zone(figures.zone):
+        return _page(figures)
+
+
+def _page(figures: Figures) -> str:
     data = json.dumps(figures.as_json(), separators=(",", ":")).replace("<", "\\u003c")
     sections = (
+        questions(figures),
         _verdict(figures),
         _lag(figures),
         _commits(figures),
@@ -37,7 +47,7 @@ def page(figures: Figures) -> str:
         _bytes(figures),
     )
     return f"""<!doctype html>
-<html lang="en">
+<html lang="en" data-zone="{escape(figures.zone)}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -51,11 +61,11 @@ def page(figures: Figures) -> str:
 <body>
 <header>
 <h1>momus report</h1>
-<p><code>{escape(figures.source)}</code> · {escape(_span(figures))}</p>
+<p><code>{escape(figures.source)}</code> · {escape(_span(figures))} · times are {escape(figures.zone)}</p>
 </header>
 <main>
 {"".join(sections)}</main>
-<footer>Made by <code>momus pipeline report</code> at {moment(figures.made)}. Times are UTC.</footer>
+<footer>Made by <code>momus pipeline report</code> at {moment(figures.made)} ({escape(figures.zone)}).</footer>
 <script type="application/json" id="figures">{data}</script>
 <script>
 {SCRIPT}</script>
@@ -71,6 +81,7 @@ def _verdict(figures: Figures) -> str:
     text, css = verdict(
         findings=found,
         undecided=undecided,
+        otherwise=sum(row["undecided"] for row in figures.undecided if row.get("why")),
         transactions=transactions,
         logs=figures.logs,
         incomplete=len(figures.incomplete_logs),
@@ -95,10 +106,11 @@ def _verdict(figures: Figures) -> str:
         parts += _findings(figures, found)
     if undecided:
         rows: list[tuple[Cell, ...]] = [
-            (row["kind"], row["log"], row["undecided"], row["first_offset"]) for row in figures.undecided
+            (*(row[name] for name in UNDECIDED), NOT_SURE.get(row.get("why") or "", MISSING))
+            for row in figures.undecided
         ]
-        cases = table("undecided", ("kind", "log", "cases", "first offset"), rows)
-        parts.append(folded("What could not be decided, because records are missing", cases))
+        cases = table("undecided", ("kind", "log", "cases", "first offset", "why"), rows)
+        parts.append(folded("What could not be decided", cases))
     if figures.incomplete_logs:
         rows = [
             (row["log"], row["start_offset"], row["missing_inside"], row["gaps"]) for row in figures.incomplete_logs
@@ -167,7 +179,21 @@ def _lag(figures: Figures) -> str:
     data = {group: figures.lag_line(group) for group in colours}
     chart = charts.lines("lag", data, colours, figures.span, whole=True) if peaks else ""
     caption = "Records behind the log ends, over all topics of a group; of share groups, those not done."
-    return drawn("lag", "Lag", caption, chart, legend if peaks else "", len(order))
+    return drawn("lag", "Lag", caption, chart, legend if peaks else "", len(order), more=_partitions(figures))
+
+
+def _partitions(figures: Figures) -> str:
+    """The lag at the last moment, by topic and partition."""
+    heads = ("group", "topic", "partition", "committed", "end", "lag", "for")
+    rows = [
+        (*(row[name] for name in heads[:-1]), None if row["seconds"] is None else duration(row["seconds"]))
+        for row in figures.partitions
+    ]
+    if not rows:
+        return ""
+    shown = f" (the first {len(rows):,} of {figures.partitions_total:,})"
+    title = f"By topic and partition, at {moment(figures.end or figures.made)} {figures.zone}"
+    return folded(f"{title}{'' if len(rows) == figures.partitions_total else shown}", table("partitions", heads, rows))
 
 
 def _commits(figures: Figures) -> str:

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F
-
 from pipeline import tables
 from pipeline.audit.share_states import SNAPSHOT
 from pipeline.audit.shares import STATE_TOPIC
 from pipeline.decode.records import as_json
+from pipeline.engine import F
 from pipeline.schema import TOPICS
 from protocol.codegen import codec
 from protocol.errors import KafkaError, MalformedError

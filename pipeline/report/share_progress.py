@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from pipeline import tables
 from pipeline.audit.share_states import SNAPSHOT, partition_key
 from pipeline.audit.shares import STATE_TOPIC
 from pipeline.decode.records import uuid_text
+from pipeline.engine import F, Window
 from protocol.codegen import codec
 from protocol.errors import KafkaError, MalformedError
 from protocol.messages.share_state_records import ShareSnapshotValue, ShareUpdateValue

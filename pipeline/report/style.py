@@ -49,6 +49,9 @@ svg[data-plot] { cursor: crosshair; touch-action: pan-y; }
 output { display: flex; flex-wrap: wrap; gap: 0 1rem; min-height: 1.5em; color: var(--faint); font-size: .8125rem;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .judged { display: grid; grid-template-columns: minmax(0, 1fr) 24rem; gap: 1.75rem; }
+.asked { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.75rem; margin-top: .75rem; }
+.asked p.verdict { margin: .25rem 0 .5rem; font-size: 1.125rem; }
+.asked ul { margin: 0; padding-left: 1.1rem; font-size: .875rem; overflow-wrap: anywhere; }
 aside { margin: .75rem 0 .5rem; padding-left: 1.25rem; border-left: 1px solid var(--grid); font-size: .875rem; }
 aside ul { margin: .375rem 0 0; padding-left: 1.1rem; }
 aside li + li { margin-top: .375rem; }
@@ -81,7 +84,7 @@ summary { cursor: pointer; color: var(--faint); }
 :focus-visible { outline: 2px solid var(--s1); outline-offset: 2px; border-radius: .25rem; }
 code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em; }
 footer { margin-top: 1.5rem; font-size: .875rem; }
-@media (max-width: 56rem) { figure, .judged { grid-template-columns: minmax(0, 1fr); gap: 1rem; } }
+@media (max-width: 56rem) { figure, .judged, .asked { grid-template-columns: minmax(0, 1fr); gap: 1rem; } }
 @media (max-width: 36rem) {
   body { padding: 1.5rem .75rem 2rem; }
   section { padding: 1rem 1rem 1.25rem; }

@@ -9,6 +9,7 @@
 | topic   | name or glob                                            | raw: all; else the view's own log  |
 | logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
 | columns | only these: log,offset,timestamp                        | all of the view                    |
+| until   | a time: segments that are an hour later may be left out, by their `.timeindex`; not for streams | all |
 | skipDamaged | true: pass over damage in the middle of a log; not for streams | false: an error        |
 
 Give `columns` where speed matters: Spark does not tell a data source written in Python which columns a query needs, so
@@ -21,11 +22,22 @@ themselves give `plan`, the file of plan_file.py: a query without a checkpoint b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    In,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from pipeline.schema import spark_schema, view_fields, with_nullability
@@ -40,6 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _TASK_BYTES: Final = 8 << 20
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+ROOT: Final = str(Path(__file__).resolve().parents[2])  # the folder of the packages
 
 
 class Task(InputPartition):
@@ -83,6 +97,23 @@ class MomusReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, in the order of offsets. Errors: CorruptSegmentError: see read_range."""
         return _read(self.options, partition)
+
+
+class FilteringReader(MomusReader):
+    """A batch read of the logs that the query's conditions name: `log`, `topic` and `partition`, by = and IN.
+
+    Spark applies all of its conditions again, so the filters only leave out segments. It does not tell a source written
+    in Python which columns a query needs.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark names this method
+        """Keep those that can be used; all of them are given back."""
+        self.options.only += [
+            (each.attribute[0], each.value if isinstance(each, In) else (each.value,))
+            for each in filters
+            if isinstance(each, (EqualTo, EqualNullSafe, In)) and each.attribute in _PLACES
+        ]
+        return filters
 
 
 class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -138,6 +169,9 @@ class MomusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.__init__(state["options"])  # type: ignore[misc]  # mypy forbids calling __init__ on an instance
 
 
+_PLACES: Final = (("log",), ("topic",), ("partition",))
+
+
 def _read(options: ReadOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, Task)
     fields = with_nullability(view_fields(options.records, options.columns))
@@ -168,6 +202,26 @@ class MomusSource(DataSource):
         return MomusStreamReader(ReadOptions(self.options))
 
 
+class FilteringSource(MomusSource):
+    """The same where Spark hands conditions over: a session that does not must have a reader without pushFilters."""
+
+    def reader(self, schema: StructType) -> FilteringReader:
+        """For spark.read."""
+        return FilteringReader(ReadOptions(self.options))
+
+
 def register(spark: SparkSession) -> None:
-    """Register the format `momus` with a session."""
-    spark.dataSource.register(MomusSource)
+    """Register the format `momus` with a session, whoever made it: of a program, a notebook, or of Spark Connect.
+
+    Its Python workers import the pipeline. A session in this process gets its folder told, which is enough where the
+    workers are on this machine; elsewhere, and by Spark Connect, PYTHONPATH of the server and its workers has it, or
+    `momus.zip` of `momus pipeline bundle` (--py-files). With PUSHDOWN set to true before, conditions on log, topic and
+    partition leave out segments.
+    """
+    context = getattr(spark, "_sc", None)  # a session of Spark Connect has none
+    if context is not None:
+        known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+        if ROOT not in known:
+            context.environment["PYTHONPATH"] = os.pathsep.join([ROOT, *filter(None, known)])
+    has_filters = spark.conf.get(PUSHDOWN, "false") == "true"
+    spark.dataSource.register(FilteringSource if has_filters else MomusSource)

@@ -40,6 +40,12 @@ def log_starts(files: fs.FileSystem, root: str) -> LogStarts:
     was_clean = found[CLEAN_SHUTDOWN].type == fs.FileType.File
     if found[CHECKPOINT].type != fs.FileType.File:
         return LogStarts({}, was_clean)
+    offsets = read_checkpoint(files, path, "deleted records would come back")
+    return LogStarts({log: offset for log, offset in offsets.items() if offset > 0}, was_clean)
+
+
+def read_checkpoint(files: fs.FileSystem, path: str, otherwise: str) -> dict[str, int]:
+    """Log -> offset, of a checkpoint file of Kafka's. Errors: PipelineError: it is damaged, and `otherwise` follows."""
     with files.open_input_stream(path) as stream:
         lines = stream.read().decode("utf-8", "replace").splitlines()
     try:
@@ -49,8 +55,8 @@ def log_starts(files: fs.FileSystem, root: str) -> LogStarts:
     except ValueError:
         offsets, version, count = {}, "", ""
     if version != "0" or count != str(len(offsets)):
-        raise PipelineError(f"{path} is damaged: without it, deleted records would come back. Restore it from a copy")
-    return LogStarts({log: offset for log, offset in offsets.items() if offset > 0}, was_clean)
+        raise PipelineError(f"{path} is damaged: without it, {otherwise}. Restore it from a copy")
+    return offsets
 
 
 def starts_of(path: str) -> LogStarts:

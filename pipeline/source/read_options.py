@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
+from pipeline.decode.batches import partition_of
 from pipeline.files import open_directory
 from pipeline.schema import TOPICS, VIEWS, view_fields
 from pipeline.source.log_starts import log_starts
-from pipeline.source.segment_files import SegmentFile, list_segments
+from pipeline.source.segment_files import SegmentFile, list_segments, up_to
 
 _UNITS: Final = ("", "k", "m", "g")  # powers of 1024
 
@@ -20,9 +22,11 @@ def spark_options(
     columns: Iterable[str] | None = None,
     *,
     skip_damaged: bool = False,
+    until: datetime | None = None,
 ) -> dict[str, str]:
     """The options as Spark takes them; an empty text means the default."""
     found = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
+    found["until"] = "" if until is None else until.isoformat()
     return {**found, "skipDamaged": "true"} if skip_damaged else found
 
 
@@ -47,20 +51,40 @@ class ReadOptions:
         self.logs = _names(options.get("logs"))
         self.skip_damaged = _flag("skipDamaged", options.get("skipDamaged"))
         self.plan = options.get("plan") or None
+        self.only: list[tuple[str, Collection[object]]] = []  # conditions of a query: log, topic or partition, values
+        self.until_ms = _millis("until", options.get("until"))
 
     def segments(self) -> list[SegmentFile]:
         """The segment files that there are now, in the order of log and base offset."""
         found: list[SegmentFile] = list_segments(self.path, self.topic, self.logs)
-        return found
+        for name, values in self.only:
+            found = [each for each in found if _place(each.log)[name] in values]
+        return found if self.until_ms is None else up_to(self.files, found, self.until_ms)
 
     def log_starts(self) -> dict[str, int]:
         """Log -> its start, where DeleteRecords or retention has moved it. Errors: PipelineError: see log_starts."""
         return log_starts(self.files, self.root).offsets
 
 
+def _place(log: str) -> dict[str, object]:
+    topic, partition = partition_of(log)
+    return {"log": log, "topic": topic, "partition": partition}
+
+
 def _names(text: str | None) -> tuple[str, ...] | None:
     """`a,b` as a tuple; None for no text."""
     return tuple(each.strip() for each in text.split(",")) if text else None
+
+
+def _millis(name: str, text: str | None) -> int | None:
+    """A time in ISO 8601, UTC unless a zone is given, as Unix milliseconds; None for no text."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"the option `{name}` must be a time in ISO 8601, not {text!r}") from None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _flag(name: str, text: str | None) -> bool:

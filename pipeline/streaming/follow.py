@@ -21,9 +21,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from pyarrow import fs
-from pyspark.sql import functions as F
 
 from pipeline import tables
+from pipeline.engine import F
 from pipeline.errors import PipelineError
 from pipeline.files import is_directory, open_directory
 from pipeline.output import write, write_part

@@ -6,9 +6,6 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql.types import DateType
-
 from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.schema import spark_schema
@@ -58,6 +55,8 @@ def view_stream(
             tables.require_delta(spark, table)
             found = tables.with_all_columns(spark.readStream.format("delta").load(table), spark_schema(records))
         else:
+            from pyspark.sql.types import DateType  # 70 ms, and absent where only the local engine is
+
             found = spark.readStream.schema(spark_schema(records).add(tables.DAY, DateType())).parquet(table)
         return tables.select_view(found, path, records, topic, columns)
     options = spark_options(path, records, topic, columns)
@@ -79,6 +78,8 @@ def run_queries(starts: Sequence[Callable[[], StreamingQuery]], poll: Callable[[
 
     Errors:  PipelineError: a query has failed; the others are stopped.
     """
+    from pyspark.errors import StreamingQueryException  # 70 ms, as above
+
     queries: list[StreamingQuery] = []
     with stop_on_signals() as stop:
         try:

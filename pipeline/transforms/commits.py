@@ -12,9 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from pipeline.engine import F, Window
 from pipeline.transforms.missing_offsets import block_of
 from pipeline.transforms.running import LAST, MAX, Running, with_running
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from pipeline.engine import F, Window
 from pipeline.transforms.commits import MARKERS, with_ending_marker
 from protocol.record_batch import HEADER_BYTES
 

@@ -9,6 +9,10 @@ kafka_exporter, so that its dashboards can show the result:
 | kafka_consumergroup_current_offset     | the committed offset at that time                                        |
 | kafka_topic_partition_current_offset   | the log end offset at that time; null: the log's records are not there   |
 | kafka_consumergroup_lag                | the difference                                                           |
+| kafka_consumergroup_lag_seconds        | the age of the first unread record, by its own time; 0: all are read     |
+
+The last moment is that of the last record or commit, and every record that is there counts at it, whatever a client's
+clock has put on it.
 """
 
 from __future__ import annotations
@@ -16,10 +20,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
-from pipeline.transforms.commits import DECIDING
+from pipeline.engine import F, Window
+from pipeline.transforms.commits import DECIDING, with_ending_marker
+from pipeline.transforms.running import LAST, Running, previous, with_running
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,10 +30,12 @@ if TYPE_CHECKING:
 OFFSET: Final = "kafka_consumergroup_current_offset"
 END: Final = "kafka_topic_partition_current_offset"
 LAG: Final = "kafka_consumergroup_lag"
+LAG_SECONDS: Final = "kafka_consumergroup_lag_seconds"
 LABELS: Final = ("consumergroup", "topic", "partition")
 # The columns needed of the view `offsets`, to know which commits count, and of the view `raw`.
 COMMITS: Final = (*DECIDING, "commit_offset")
 RECORDS: Final = ("topic", "partition", "offset", "timestamp")
+STABLE_RECORDS: Final = (*RECORDS, "log", "producer_id", "transactional", "control")
 SLOTS: Final = 200  # where the length of a slot is not given
 
 
@@ -50,13 +55,24 @@ class Slots:
         step = _micros_of(self.step)
         return F.greatest(F.ceil(micros / F.lit(step)), F.lit(0)).cast("int")
 
+    def time_of(self, slot: int) -> datetime:
+        """The end of a slot, here."""
+        return self.first + slot * self.step
+
     def time(self, slot: Column) -> Column:
         """The end of a slot."""
         return F.timestamp_micros(F.lit(_micros(self.first)) + slot.cast("long") * F.lit(_micros_of(self.step)))
 
 
-def slots_of(changes: DataFrame, since: datetime | None, until: datetime | None, step_s: float | None) -> Slots | None:
-    """The slots to report, by default SLOTS from the first commit to the last; None: nothing was ever committed.
+def slots_of(
+    changes: DataFrame,
+    since: datetime | None,
+    until: datetime | None,
+    step_s: float | None,
+    newest: datetime | None = None,
+) -> Slots | None:
+    """The slots to report, by default SLOTS from the first commit to the last, or to `newest`, if that is later; None:
+    nothing was ever committed.
 
     changes: rows of pipeline.transforms.commits.effective.
     """
@@ -65,20 +81,43 @@ def slots_of(changes: DataFrame, since: datetime | None, until: datetime | None,
     ).collect()
     if span["first"] is None:
         return None
-    first = since or datetime.fromtimestamp(0, UTC) + timedelta(microseconds=span["first"])
-    last = until or datetime.fromtimestamp(0, UTC) + timedelta(microseconds=span["last"])
+    first = since or _time(span["first"])
+    last = until or max(_time(span["last"]), newest or _time(span["last"]))
     step = timedelta(seconds=step_s) if step_s else max((last - first) / SLOTS, timedelta(seconds=1))
     return Slots(first, last, step)
 
 
-def lag_over_time(changes: DataFrame, records: DataFrame, slots: Slots) -> DataFrame:
+def newest_record(records: DataFrame, now: datetime) -> datetime | None:
+    """The last time of a record that is not after now; None: there is none."""
+    times = records.where(F.col("timestamp") <= F.lit(now)).agg(F.unix_micros(F.max("timestamp")).alias("last"))
+    [row] = times.collect()
+    return None if row["last"] is None else _time(row["last"])
+
+
+def of_interest(records: DataFrame, changes: DataFrame) -> DataFrame:
+    """The records of partitions for which offsets were committed."""
+    named = changes.select("topic", "partition").distinct()  # may be millions: Spark decides whether to send them
+    return records.join(named, ["topic", "partition"], "left_semi")
+
+
+def lag_over_time(
+    changes: DataFrame,
+    records: DataFrame,
+    slots: Slots,
+    *,
+    floors: DataFrame | None = None,
+    to_end: bool = False,
+    stable: bool = False,
+) -> DataFrame:
     """The lag at every slot, with log ends from records: rows of `lag`.
 
-    changes: rows of pipeline.transforms.commits.effective; records: rows of the view `raw`.
+    changes: rows of pipeline.transforms.commits.effective; records: of the view `raw`, with STABLE_RECORDS if `stable`:
+    then a log ends at the first record of a transaction that is open at that time. floors: topic, partition, end: that
+    of a log without records. to_end: records dated after the last slot count in it.
     """
-    named = changes.select("topic", "partition").distinct()  # may be millions: Spark decides whether to send them
-    of_interest = records.select(*RECORDS).join(named, ["topic", "partition"], "left_semi")
-    return lag(committed(changes, slots), ends(of_interest, slots), slots)
+    wanted = of_interest(records, changes)
+    found = ends(wanted.select(*RECORDS), slots, floors, to_end=to_end)
+    return lag(committed(changes, slots), stable_ends(wanted, found, slots) if stable else found, slots)
 
 
 def committed(changes: DataFrame, slots: Slots) -> DataFrame:
@@ -101,16 +140,84 @@ def committed(changes: DataFrame, slots: Slots) -> DataFrame:
     return filled.where(~F.col("last.removed")).select("slot", *LABELS, F.col("last.commit_offset").alias(OFFSET))
 
 
-def ends(records: DataFrame, slots: Slots) -> DataFrame:
-    """slot, topic, partition and the log end offset: a row for every slot from the log's first record on."""
-    reached = (
-        records.where(F.col("timestamp") <= slots.time(F.lit(slots.count)))
-        .groupBy("topic", "partition", slots.of(F.col("timestamp")).alias("slot"))
-        .agg((F.max("offset") + 1).alias(END))
-    )
+def ends(records: DataFrame, slots: Slots, floors: DataFrame | None = None, *, to_end: bool = False) -> DataFrame:
+    """slot, topic, partition and the log end offset: a row for every slot from the log's first record on.
+
+    floors, to_end: see lag_over_time.
+    """
     key = ("topic", "partition")
+    slot = slots.of(F.col("timestamp"))
+    there = records if to_end else records.where(F.col("timestamp") <= slots.time(F.lit(slots.count)))
+    slot = F.least(slot, F.lit(slots.count)) if to_end else slot
+    reached = there.groupBy(*key, slot.alias("slot")).agg((F.max("offset") + 1).alias(END))
+    if floors is not None:
+        empty = floors.join(records.select(*key).distinct(), list(key), "left_anti")
+        reached = reached.unionByName(empty.select(*key, F.lit(0).alias("slot"), F.col("end").alias(END)))
     so_far = Window.partitionBy(*key).orderBy("slot").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return _filled(reached, key, slots).withColumn(END, F.max(END).over(so_far))
+
+
+def stable_ends(records: DataFrame, found: DataFrame, slots: Slots) -> DataFrame:
+    """Rows of `ends` whose end is at most the first record of a transaction that is open at that time.
+
+    Source:  Kafka's last stable offset, to which read_committed consumers read.
+    """
+    ended = F.when(F.col("end_timestamp").isNotNull(), slots.of(F.col("end_timestamp")))
+    spans = (
+        with_ending_marker(records.where("transactional"))
+        .where("control is null")
+        .groupBy("topic", "partition", "producer_id", "end_offset")
+        .agg(
+            F.min("offset").alias("first"),
+            F.min(F.least(slots.of(F.col("timestamp")), F.lit(slots.count))).alias("begins"),
+            F.min(F.coalesce(ended, F.lit(slots.count + 1))).alias("ends"),
+        )
+        .where("begins < ends")
+    )
+    last = F.least(F.col("ends") - 1, F.lit(slots.count))
+    low = (
+        spans.select("topic", "partition", "first", F.explode(F.sequence(F.col("begins"), last)).alias("slot"))
+        .groupBy("slot", "topic", "partition")
+        .agg(F.min("first").alias("stable"))
+    )
+    return found.join(low, ["slot", "topic", "partition"], "left").select(
+        "slot", "topic", "partition", F.least(END, "stable").alias(END)
+    )
+
+
+def with_seconds(rows: DataFrame, records: DataFrame) -> DataFrame:
+    """Rows of `lag` with LAG_SECONDS: how old the first unread record was at that time, by its own time."""
+    asked = rows.select("topic", "partition", F.col(OFFSET).alias("offset")).distinct()
+    asked = asked.withColumn("timestamp", F.lit(None).cast("timestamp")).withColumn("is_record", F.lit(0))
+    both = records.select(*RECORDS).withColumn("is_record", F.lit(1)).unionByName(asked)
+    following = {"next": Running(LAST, F.when(F.col("is_record") == 1, F.struct("timestamp")), backwards=True)}
+    first = (
+        with_running(both, ("topic", "partition"), following, ("offset", "is_record"))
+        .where("is_record = 0")
+        .select("topic", "partition", F.col("offset").alias(OFFSET), F.col("next.timestamp").alias("unread"))
+    )
+    age = F.greatest((F.unix_micros("time") - F.unix_micros("unread")) / F.lit(1_000_000), F.lit(0.0))
+    seconds = F.when(F.col(LAG) == 0, F.lit(0.0)).when(F.col(LAG) > 0, age)
+    return rows.join(first, ["topic", "partition", OFFSET], "left").select(*rows.columns, seconds.alias(LAG_SECONDS))
+
+
+def stalled(rows: DataFrame, changes: DataFrame, slots: Slots, seconds: float) -> DataFrame:
+    """Rows of `lag` at the last moment with records to read, whose committed offset has not moved for so long.
+
+    They have `moved_at`, the time when it did.
+    """
+    key = ("group", "topic", "partition")
+    before = {"before": previous(F.col("commit_offset"))}
+    moved = (
+        with_running(changes.where("not removed"), key, before, ("effective_at", "log_offset"), F.lit(0))
+        .where(~F.coalesce(F.col("before.value") == F.col("commit_offset"), F.lit(False)))
+        .groupBy(F.col("group").alias("consumergroup"), "topic", "partition")
+        .agg(F.max("effective_at").alias("moved_at"))
+    )
+    end = slots.time(F.lit(slots.count))
+    late = F.unix_micros(end) - F.unix_micros("moved_at") >= int(seconds * 1_000_000)
+    here = rows.where((F.col("time") == end) & (F.col(LAG) > 0))
+    return here.join(moved, list(LABELS)).where(late)
 
 
 def lag(commits: DataFrame, ends: DataFrame, slots: Slots) -> DataFrame:
@@ -134,6 +241,10 @@ def _filled(rows: DataFrame, key: tuple[str, ...], slots: Slots) -> DataFrame:
     first = rows.groupBy(*key).agg(F.min("slot").alias("first"))
     grid = first.select(*key, F.explode(F.sequence(F.col("first"), F.lit(slots.count))).alias("slot"))
     return grid.join(rows, [*key, "slot"], "left")
+
+
+def _time(micros: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
 def _micros(time: datetime) -> int:

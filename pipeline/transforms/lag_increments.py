@@ -10,8 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import functions as F
-
+from pipeline.engine import F
 from pipeline.transforms import commits
 from pipeline.transforms import lag as lags
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
+from pipeline.engine import F, Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,11 +15,13 @@ if TYPE_CHECKING:
 # rows of the same segment from before and after it was merged with others.
 BLOCK_OFFSETS: Final = 1 << 20
 REMOVED, BEFORE, UNWAITED, ABSENT = "removed", "before", "unwaited", "absent"
+CLEANED, DELETED, HOLE = "cleaned", "deleted", "hole"  # of a directory whose cleaner says which logs it cleaned
 
 
-def block_of(offset: str = "offset") -> Column:
+def block_of(offset: str | Column = "offset") -> Column:
     """The number of the block that holds an offset."""
-    return F.expr(f"{offset} div {BLOCK_OFFSETS}")
+    value = F.col(offset) if isinstance(offset, str) else offset
+    return F.floor(value / F.lit(BLOCK_OFFSETS))
 
 
 def with_expected(spans: DataFrame) -> DataFrame:

@@ -13,9 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from pipeline.engine import F, Window, is_local
 from pipeline.transforms.missing_offsets import block_of
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def with_running(
     order: the columns that order the rows of a key. block: which rows are folded together; it must not fall where the
     order rises; by default blocks of the first column of `order`, which then is an offset.
     """
-    if _are_plain.get():
+    if _are_plain.get() or is_local():  # DuckDB sorts what memory does not hold
         return rows.withColumns(
             {name: each.over(_plain(each, key, order), each.value) for name, each in values.items()}
         )

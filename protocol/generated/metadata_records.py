@@ -244,9 +244,10 @@ def _encode_PartitionRecord_0():
     return encode
 def _decode_PartitionRecord_0():
     unpack_from_i16sB = Struct('>i16sB').unpack_from
+    unpack_from_i = Struct('>i').unpack_from
     unpack_from_iiiB = Struct('>iiiB').unpack_from
     unpack_from_b = Struct('>b').unpack_from
-    bad = DecodeErrors('PartitionRecord v0', {10: 'replicas', 13: 'replicas', 22: 'isr', 25: 'isr', 34: 'removing_replicas', 37: 'removing_replicas', 46: 'adding_replicas', 49: 'adding_replicas', 58: 'PartitionRecord (tagged fields)', 62: 'PartitionRecord', 66: 'PartitionRecord', 67: 'PartitionRecord', 72: 'leader_recovery_state'})
+    bad = DecodeErrors('PartitionRecord v0', {10: 'replicas', 13: 'replicas', 25: 'isr', 28: 'isr', 40: 'removing_replicas', 43: 'removing_replicas', 55: 'adding_replicas', 58: 'adding_replicas', 70: 'PartitionRecord (tagged fields)', 74: 'PartitionRecord', 78: 'PartitionRecord', 79: 'PartitionRecord', 84: 'leader_recovery_state'})
     def decode(buf, pos=0):
         if buf.__class__ is not bytes:
             buf = bytes(buf)
@@ -266,7 +267,10 @@ def _decode_PartitionRecord_0():
             if n1 < 0 or n1 * 4 > size - pos:
                 raise bad.count('replicas', n1, size - pos)
             end = pos + n1 * 4
-            o.replicas = list(unpack_from(f">{n1}i", buf, pos))
+            if n1 < 2:
+                o.replicas = list(unpack_from_i(buf, pos)) if n1 else []
+            else:
+                o.replicas = list(unpack_from(f">{n1}i", buf, pos))
             pos = end
             n2 = buf[pos]
             pos += 1
@@ -278,7 +282,10 @@ def _decode_PartitionRecord_0():
             if n2 < 0 or n2 * 4 > size - pos:
                 raise bad.count('isr', n2, size - pos)
             end = pos + n2 * 4
-            o.isr = list(unpack_from(f">{n2}i", buf, pos))
+            if n2 < 2:
+                o.isr = list(unpack_from_i(buf, pos)) if n2 else []
+            else:
+                o.isr = list(unpack_from(f">{n2}i", buf, pos))
             pos = end
             n3 = buf[pos]
             pos += 1
@@ -290,7 +297,10 @@ def _decode_PartitionRecord_0():
             if n3 < 0 or n3 * 4 > size - pos:
                 raise bad.count('removing_replicas', n3, size - pos)
             end = pos + n3 * 4
-            o.removing_replicas = list(unpack_from(f">{n3}i", buf, pos))
+            if n3 < 2:
+                o.removing_replicas = list(unpack_from_i(buf, pos)) if n3 else []
+            else:
+                o.removing_replicas = list(unpack_from(f">{n3}i", buf, pos))
             pos = end
             n4 = buf[pos]
             pos += 1
@@ -302,7 +312,10 @@ def _decode_PartitionRecord_0():
             if n4 < 0 or n4 * 4 > size - pos:
                 raise bad.count('adding_replicas', n4, size - pos)
             end = pos + n4 * 4
-            o.adding_replicas = list(unpack_from(f">{n4}i", buf, pos))
+            if n4 < 2:
+                o.adding_replicas = list(unpack_from_i(buf, pos)) if n4 else []
+            else:
+                o.adding_replicas = list(unpack_from(f">{n4}i", buf, pos))
             pos = end
             o.leader, o.leader_epoch, o.partition_epoch, tags1 = unpack_from_iiiB(buf, pos)
             pos += 13

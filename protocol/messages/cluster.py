@@ -222,55 +222,6 @@ class DescribeTopicPartitionsResponse(Message):
 
 
 @nested
-class DescribableLogDirTopic(Message):
-    topic: str = field(String)
-    partitions: list[int] = field(Array(Int32))
-
-
-@message(api_key=35, versions="1-5", flexible="2+")
-class DescribeLogDirsRequest(Message):
-    """Ask how large the logs are on disk; null topics means all."""
-
-    topics: list[DescribableLogDirTopic] | None = field(Array(DescribableLogDirTopic), nullable="0+")
-
-
-@nested
-class DescribeLogDirsPartition(Message):
-    partition_index: int = field(Int32)
-    partition_size: int = field(Int64)
-    offset_lag: int = field(Int64)
-    is_future_key: bool = field(Bool)
-
-
-@nested
-class DescribeLogDirsTopic(Message):
-    name: str = field(String)
-    partitions: list[DescribeLogDirsPartition] = field(Array(DescribeLogDirsPartition))
-
-
-@nested
-class DescribeLogDirsResult(Message):
-    error_code: int = field(Int16)
-    log_dir: str = field(String)
-    topics: list[DescribeLogDirsTopic] = field(Array(DescribeLogDirsTopic))
-    total_bytes: int = field(Int64, "4+", default=-1)
-    usable_bytes: int = field(Int64, "4+", default=-1)
-    is_cordoned: bool = field(Bool, "5+")
-
-
-@message(api_key=35, versions="1-5", flexible="2+")
-class DescribeLogDirsResponse(Message):
-    """Log directories and the sizes of the partitions in them.
-
-    3 top-level error; 4 size of the disk; 5 cordoned directories.
-    """
-
-    throttle_time_ms: int = field(Int32)
-    error_code: int = field(Int16, "3+")
-    results: list[DescribeLogDirsResult] = field(Array(DescribeLogDirsResult))
-
-
-@nested
 class FeatureUpdateKey(Message):
     feature: str = field(String)
     max_version_level: int = field(Int16)
@@ -367,8 +318,6 @@ def error_response(request: Message, api_version: int, code: ErrorCode, message:
                     DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=code) for topic in request.topics
                 ]
             )
-        case DescribeLogDirsRequest():
-            return DescribeLogDirsResponse(error_code=code)
         case UpdateFeaturesRequest():
             return UpdateFeaturesResponse(error_code=code, error_message=message)
         case FindCoordinatorRequest():

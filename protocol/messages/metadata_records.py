@@ -12,47 +12,15 @@ from protocol.codec_support import read_uvarint, uvarint
 from protocol.codegen import codec
 from protocol.declare import Message, field, message, nested
 from protocol.errors import MalformedError
-from protocol.wire import Array, Bool, Bytes, Float64, Int8, Int16, Int32, Int64, String, UInt16, Uuid
-
-
-@nested
-class BrokerEndpoint(Message):
-    name: str = field(String)
-    host: str = field(String)
-    port: int = field(UInt16)
-    security_protocol: int = field(Int16)
-
-
-@nested
-class BrokerFeature(Message):
-    name: str = field(String)
-    min_supported_version: int = field(Int16)
-    max_supported_version: int = field(Int16)
-
-
-@message(api_key=0, versions="0-4", flexible="0+")
-class RegisterBrokerRecord(Message):
-    """A broker registers."""
-
-    broker_id: int = field(Int32)
-    is_migrating_zk_broker: bool = field(Bool, "2+")
-    incarnation_id: bytes = field(Uuid)
-    broker_epoch: int = field(Int64)
-    end_points: list[BrokerEndpoint] = field(Array(BrokerEndpoint))
-    features: list[BrokerFeature] = field(Array(BrokerFeature))
-    rack: str | None = field(String, nullable="0+")
-    fenced: bool = field(Bool, default=True)
-    in_controlled_shutdown: bool = field(Bool, "1+")
-    log_dirs: list[bytes] = field(Array(Uuid), "3+", tag=0, tagged="3+")
-    cordoned_log_dirs: list[bytes] | None = field(Array(Uuid), "4+", nullable="4+", tag=1, tagged="4+", default=None)
-
-
-@message(api_key=1, versions="0", flexible="0+")
-class UnregisterBrokerRecord(Message):
-    """A broker is forgotten."""
-
-    broker_id: int = field(Int32)
-    broker_epoch: int = field(Int64)
+from protocol.messages.registration_records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from protocol.wire import Array, Bool, Bytes, Float64, Int8, Int16, Int32, Int64, String, Uuid
 
 
 @message(api_key=2, versions="0", flexible="0+")
@@ -127,22 +95,6 @@ class AccessControlEntryRecord(Message):
     permission_type: int = field(Int8)
 
 
-@message(api_key=7, versions="0", flexible="0+")
-class FenceBrokerRecord(Message):
-    """A broker is fenced."""
-
-    id: int = field(Int32)
-    epoch: int = field(Int64)
-
-
-@message(api_key=8, versions="0", flexible="0+")
-class UnfenceBrokerRecord(Message):
-    """A broker is unfenced."""
-
-    id: int = field(Int32)
-    epoch: int = field(Int64)
-
-
 @message(api_key=9, versions="0", flexible="0+")
 class RemoveTopicRecord(Message):
     """A topic is deleted."""
@@ -215,18 +167,6 @@ class RemoveAccessControlEntryRecord(Message):
     id: bytes = field(Uuid)
 
 
-@message(api_key=17, versions="0-3", flexible="0+")
-class BrokerRegistrationChangeRecord(Message):
-    """A broker's registration changes."""
-
-    broker_id: int = field(Int32)
-    broker_epoch: int = field(Int64)
-    fenced: int = field(Int8, tag=0, tagged="0+")
-    in_controlled_shutdown: int = field(Int8, "1+", tag=1, tagged="1+")
-    log_dirs: list[bytes] = field(Array(Uuid), "2+", tag=2, tagged="2+")
-    cordoned_log_dirs: list[bytes] | None = field(Array(Uuid), "3+", nullable="3+", tag=3, tagged="3+", default=None)
-
-
 @message(api_key=20, versions="0", flexible="0+")
 class NoOpRecord(Message):
     """Nothing; moves the log forward."""
@@ -271,32 +211,6 @@ class RemoveDelegationTokenRecord(Message):
     """A delegation token is deleted."""
 
     token_id: str = field(String)
-
-
-@nested
-class ControllerEndpoint(Message):
-    name: str = field(String)
-    host: str = field(String)
-    port: int = field(UInt16)
-    security_protocol: int = field(Int16)
-
-
-@nested
-class ControllerFeature(Message):
-    name: str = field(String)
-    min_supported_version: int = field(Int16)
-    max_supported_version: int = field(Int16)
-
-
-@message(api_key=27, versions="0", flexible="0+")
-class RegisterControllerRecord(Message):
-    """A controller registers."""
-
-    controller_id: int = field(Int32)
-    incarnation_id: bytes = field(Uuid)
-    zk_migration_ready: bool = field(Bool)
-    end_points: list[ControllerEndpoint] = field(Array(ControllerEndpoint))
-    features: list[ControllerFeature] = field(Array(ControllerFeature))
 
 
 @message(api_key=28, versions="0", flexible="0+")
@@ -349,9 +263,11 @@ def encode_record(record: Message, version: int) -> bytes:
 def decode_record(value: bytes) -> Message:
     """The record in a value of the metadata log."""
     try:
-        frame_version, position = read_uvarint(value, 0)
-        record_type, position = read_uvarint(value, position)
-        version, position = read_uvarint(value, position)
+        frame_version, record_type, version, position = value[0], value[1], value[2], 3
+        if frame_version > 127 or record_type > 127 or version > 127:  # of several bytes, which none of today's are
+            frame_version, position = read_uvarint(value, 0)
+            record_type, position = read_uvarint(value, position)
+            version, position = read_uvarint(value, position)
     except IndexError:
         raise MalformedError("a metadata record ends inside its frame") from None
     if frame_version != _FRAME_VERSION:

@@ -33,7 +33,9 @@ class SystemClock:
         """Unix milliseconds when this object was made, and what has passed since."""
         return self._start_ms + time.monotonic_ns() // 1_000_000
 
-    wait_ms = steady_ms
+    def wait_ms(self) -> int:
+        """As steady_ms. Not `wait_ms = steady_ms`: mypyc makes a class that raises KeyError of it."""
+        return self._start_ms + time.monotonic_ns() // 1_000_000
 
     def now_ms(self) -> int:
         """Unix milliseconds."""

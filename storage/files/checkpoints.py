@@ -93,6 +93,14 @@ def uuid_from_text(text: str) -> bytes:
     return raw
 
 
+def make_partition_directory(files: Files, directory: str, topic_id: bytes | None) -> None:
+    """Make the directory of a partition, with the file that says whose it is, unless it is there. Errors: OSError."""
+    if not files.exists(directory):
+        files.makedirs(directory)
+        if topic_id is not None:
+            write_partition_metadata(files, directory, topic_id)
+
+
 def write_partition_metadata(files: Files, directory: str, topic_id: bytes, *, sync: bool = False) -> None:
     """Say in a partition's directory whose it is. Durable: with sync, when this returns."""
     data = f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode()

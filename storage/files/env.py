@@ -8,8 +8,9 @@ from typing import Protocol
 
 from storage.clock.clock import Clock, SystemClock
 from storage.files.cells import Cells
-from storage.files.disk import MAX_OPEN_FILES, Buffer, Platform, Source, SystemFile, SystemFiles
+from storage.files.disk import MAX_OPEN_FILES, Buffer, Source, SystemFile, SystemFiles
 from storage.files.disk_thread import Work
+from storage.files.handle import Platform
 from storage.files.lock import FileLock
 from storage.files.troubles import Troubles
 
@@ -75,6 +76,9 @@ class File(Protocol):
 
         Errors:  OSError: it has no room (BlockingIOError), or cannot take bytes of this file so.
         """
+
+    def lend(self) -> int:
+        """A descriptor to read from, for another process; the caller closes it. Errors: OSError: there is none."""
 
     def retire(self) -> None:
         """Let the name go. Who reads this object reads on; the descriptor closes after the last reader."""

@@ -23,6 +23,7 @@ class FileLock:
         self._fd: int | None = fd
 
     def release(self) -> None:
+        """Let others have it; nothing if it was released before."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

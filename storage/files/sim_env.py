@@ -10,7 +10,6 @@ import errno
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Final
 
 from storage.clock.manual_clock import ManualClock
 from storage.files.cells import MemoryCells
@@ -18,13 +17,8 @@ from storage.files.disk_thread import Work
 from storage.files.env import Buffer, Clock, Env, Rng, Source
 from storage.files.errors import LockedError
 from storage.files.inode import Inode
+from storage.files.sim_faults import ALL_KINDS, Fault, SimulatedCrash
 from storage.files.troubles import SYNC, WRITE, Troubles, find_trouble
-
-ALL_KINDS: Final = ("write", "truncate", "sync", "replace", "rename", "remove", "mkdir", "sync_dir", "cell")
-
-
-class SimulatedCrash(BaseException):
-    """The process dies here. Not an Exception: no handler of the code under test may survive it."""
 
 
 def sim_env(seed: int = 0, now_ms: int = 1_700_000_000_000, files: MemoryFiles | None = None) -> Env:
@@ -33,19 +27,6 @@ def sim_env(seed: int = 0, now_ms: int = 1_700_000_000_000, files: MemoryFiles |
     disk = files or MemoryFiles()
     disk.clock = clock
     return Env(clock, Rng(seed), disk)
-
-
-class Fault:
-    """What goes wrong, and when: the nth operation of some kinds, counted from now."""
-
-    __slots__ = ("error", "forever", "kinds", "left", "short_bytes")
-
-    def __init__(self, nth: int, kinds: Collection[str], error: BaseException, short_bytes: int, forever: bool) -> None:
-        self.left = nth
-        self.kinds = kinds
-        self.error = error
-        self.short_bytes = short_bytes
-        self.forever = forever
 
 
 class MemoryFiles:
@@ -285,6 +266,7 @@ class MemoryLock:
         self._path = path
 
     def release(self) -> None:
+        """Let others have it."""
         self._locks.discard(self._path)
 
 
@@ -341,6 +323,9 @@ class MemoryFile:
     def send(self, descriptor: int, n: int, pos: int) -> int:
         with memoryview(self._open().data) as data:
             return os.write(descriptor, data[pos : pos + n])
+
+    def lend(self) -> int:
+        raise OSError(f"{self.path} is in memory")
 
     def retire(self) -> None:
         """The bytes stay with whoever holds this object."""

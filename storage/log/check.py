@@ -10,8 +10,9 @@ from fastcrc.crc32 import iscsi as crc32c
 from protocol.record_batch import ATTRIBUTES_POSITION, BatchHeader
 from storage.files import snapshot
 from storage.files.env import Files
+from storage.segments.batches import read_batches
 from storage.segments.index import decode
-from storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, read_batches
+from storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 
 SWAP_SUFFIX = LOG_SUFFIX + ".swap"
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from protocol.record import Record
 from protocol.record_batch import BatchHeader, iter_records
-from storage.segments.segment import Segment, read_batches
+from storage.segments.batches import read_batches
+from storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from storage.segments.log_writer import LogWriter

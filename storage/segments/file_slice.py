@@ -50,6 +50,10 @@ class FileSlice:
         """
         return self._file.send(descriptor, min(n, self._size - at), self.position + at)
 
+    def lend(self) -> int:
+        """A descriptor of its file, for another process; the caller closes it. Errors: OSError: there is none."""
+        return self._file.lend()
+
     def read(self) -> bytes:
         """All of it. Errors: StorageError, OSError."""
         if self._data is not None:

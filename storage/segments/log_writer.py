@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from storage.files import checkpoints
 from storage.files.env import Buffer, Env
@@ -18,7 +17,8 @@ from storage.segments.config import LogConfig
 from storage.segments.file_slice import FileSlice
 from storage.segments.index import TIME_ENTRY_BYTES
 from storage.segments.leader_epochs import LeaderEpochs
-from storage.segments.recovery import SWAP_SUFFIX, RecoveryReport, remove_segment
+from storage.segments.recovery import RecoveryReport, remove_segment, remove_swaps
+from storage.segments.rolling import must_roll, seal, set_age
 from storage.segments.segment import NEVER, Segment, base_offset_of
 from storage.segments.synced_ends import SyncedMark
 from storage.segments.transaction_index import Markers
@@ -92,17 +92,13 @@ class LogWriter:
     # -- writing
 
     def append(
-        self,
-        buffers: Sequence[Buffer],
-        *,
-        base_offset: int,
-        last_offset: int,
-        max_timestamp_ms: int,
-        size: int,
+        self, buffers: Sequence[Buffer], *, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int
     ) -> None:
         """Promise one whole batch, already stamped with base offset and leader epoch. No I/O."""
         if base_offset != self.end_offset or self.broken:
-            raise self._refusal(base_offset)
+            if self.broken:
+                raise StorageError(self.broken)
+            raise ValueError(f"batch at offset {base_offset} does not follow {self.end_offset - 1}")
         segment = self._active
         if (
             segment is None
@@ -144,12 +140,9 @@ class LogWriter:
         segment.max_bytes = NEVER
         for batch, last_offset in batches:
             segment.roll_after_ms = NEVER  # no batch begins a segment, even when the index is full
+            base_offset, size = self.end_offset, len(batch)
             self.append(
-                (batch,),
-                base_offset=self.end_offset,
-                last_offset=last_offset,
-                max_timestamp_ms=max_timestamp_ms,
-                size=len(batch),
+                (batch,), base_offset=base_offset, last_offset=last_offset, max_timestamp_ms=max_timestamp_ms, size=size
             )
         segment.max_bytes = max_bytes
         segment.roll_after_ms = -NEVER if segment.is_full else roll_after_ms
@@ -243,7 +236,7 @@ class LogWriter:
         try:
             if self.mark is not None:
                 self.mark.cut(offset)
-            count = len(self.segments) + self._remove_swaps()
+            count = len(self.segments) + remove_swaps(files, self.directory, self.segments)
             while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
                 segment = self.segments.pop()
                 segment.retire()
@@ -265,15 +258,6 @@ class LogWriter:
         self.cleaned_offset = min(self.cleaned_offset, end_offset)
         self.epochs.cut_back(end_offset + 1)  # an epoch that begins just here has not written yet
         self._activate(segment)
-
-    def _remove_swaps(self) -> int:
-        """Before a cut: remove files that the cleaner is about to put in place of segments. A start would do that."""
-        own = {segment.file.path for segment in self.segments}
-        swaps = [f"{self.directory}/{name}" for name in self.env.files.listdir(self.directory) if SWAP_SUFFIX in name]
-        swaps = [path for path in swaps if path not in own]
-        for path in swaps:
-            self.env.files.remove(path)
-        return len(swaps)
 
     def set_leader_epoch(self, epoch: int) -> None:
         """From the end of the log on, a new leader epoch writes.
@@ -297,46 +281,22 @@ class LogWriter:
         Kafka makes room for a batch before it asks whether the producer may append it. Source: UnifiedLog.append.
         """
         segment = self._active
-        if segment is not None and self._must_roll(segment, last_offset, max_timestamp_ms, size):
+        if segment is not None and must_roll(
+            segment, self._config, self.env.clock, last_offset, max_timestamp_ms, size
+        ):
             segment.is_full = True
             segment.roll_after_ms = -NEVER
 
     # -- inside
 
-    def _refusal(self, base_offset: int) -> Exception:
-        if self.broken:
-            return StorageError(self.broken)
-        return ValueError(f"batch at offset {base_offset} does not follow {self.end_offset - 1}")
-
     def _segment_for(self, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int) -> Segment:
         """The active segment, or a new one when it is full, too old or too far; append's slow path."""
         segment = self._active
-        if segment is None or self._must_roll(segment, last_offset, max_timestamp_ms, size):
+        if segment is None or must_roll(segment, self._config, self.env.clock, last_offset, max_timestamp_ms, size):
             segment = self._new_segment(base_offset)
         if not segment.size:  # its first batch fits always
-            self._set_age(segment, max_timestamp_ms)
+            set_age(segment, self._config, self.env.clock, max_timestamp_ms)
         return segment
-
-    def _must_roll(self, segment: Segment, last_offset: int, max_timestamp_ms: int, size: int) -> bool:
-        return bool(segment.size) and (
-            segment.is_full
-            or segment.size + size > self._config.segment_bytes
-            or last_offset > segment.max_offset
-            or self._is_too_old(segment, max_timestamp_ms)
-        )
-
-    def _set_age(self, segment: Segment, first_ms: int) -> None:
-        """The age of a segment counts from the time of its first batch; if that has none, from now on.
-
-        Source: Kafka's LogSegment.timeWaitedForRoll.
-        """
-        segment.undated_since_ms = None if first_ms >= 0 else self.env.clock.steady_ms()
-        segment.roll_after_ms = first_ms + self._config.roll_ms if first_ms >= 0 else -NEVER
-
-    def _is_too_old(self, segment: Segment, timestamp_ms: int) -> bool:
-        if segment.undated_since_ms is None:
-            return timestamp_ms > segment.roll_after_ms
-        return self.env.clock.steady_ms() - segment.undated_since_ms > self._config.roll_ms
 
     def _new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.env.files, self.directory, base_offset, self._config.segment_bytes)
@@ -352,26 +312,19 @@ class LogWriter:
         segment.max_bytes = self._config.segment_bytes
         first = next(segment.headers(0), None)
         if first is not None and (segment.undated_since_ms is None or first[1].max_timestamp >= 0):
-            self._set_age(segment, first[1].max_timestamp)
+            set_age(segment, self._config, self.env.clock, first[1].max_timestamp)
         if segment.is_full or not segment.size:
             segment.roll_after_ms = -NEVER  # the next append takes the slow path
 
     def _prepare(self) -> None:
         files = self.env.files
-        if not files.exists(self.directory):
-            files.makedirs(self.directory)
-            if self.topic_id is not None:
-                checkpoints.write_partition_metadata(files, self.directory, self.topic_id)
+        checkpoints.make_partition_directory(files, self.directory, self.topic_id)
         if self.epochs.dirty:
             self.epochs.save(files, self.directory)
 
     def _seal(self) -> None:
-        """Indexes of segments that are full. Failing costs nothing: they are made again when needed."""
         full, self._full = self._full, []
-        for segment in full:
-            if segment is not self._active and segment in self.segments:
-                with suppress(OSError):
-                    segment.save_index(final=True)
+        seal([segment for segment in full if segment is not self._active and segment in self.segments])
 
     def _drop_pending(self) -> None:
         """Back to the last state that is on disk as a whole."""

@@ -8,41 +8,26 @@ a proof that they are damage.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from fastcrc.crc32 import iscsi as crc32c
-
 from protocol.record_batch import (
-    ATTRIBUTES_POSITION,
-    HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
-    MAGIC,
     BatchHeader,
 )
 from storage.files.env import Env, Files
 from storage.files.errors import StorageError
+from storage.segments.batches import read_batches
 from storage.segments.config import LogConfig
 from storage.segments.leader_epochs import LeaderEpochs
-from storage.segments.segment import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    NEVER,
-    SEGMENT_SUFFIXES,
-    Segment,
-    read_batches,
-    remove_index,
-)
+from storage.segments.scan import SLICE, Scan, damage, out_of_place, whole_batch_after
+from storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, NEVER, SEGMENT_SUFFIXES, Segment, remove_index
 from storage.segments.slices import all_at_once
 from storage.segments.transaction_index import Markers, merge_indexes
 
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
-
-_SEARCH_BYTES: Final = 1 << 20
-_SLICE: Final = 1000  # of a scan, in batches of up to 16 kB: about 2 ms
-_SLICE_BITS: Final = 14
 
 
 class RecoveryReport(NamedTuple):
@@ -102,7 +87,7 @@ def recovering(
     scanned = 0
     for segment, next_base in zip(segments, bases[1:], strict=False):
         if not clean and next_base > recovery_point:
-            scan = _Scan(segment, config, epochs, recovery_point, may_have_gaps)
+            scan = Scan(segment, config, epochs, recovery_point, may_have_gaps)
             yield from scan.steps()
             scanned += scan.scanned_bytes
             if scan.position != segment.size:
@@ -115,13 +100,13 @@ def recovering(
         tail = _tail(last, epochs, may_have_gaps)
         if tail is not None:
             return Recovered(segments, tail, RecoveryReport(scanned))
-    scan = _Scan(last, config, epochs, 0 if clean else recovery_point, may_have_gaps, synced_end)
+    scan = Scan(last, config, epochs, 0 if clean else recovery_point, may_have_gaps, synced_end)
     yield from scan.steps()
     report = RecoveryReport(scanned + scan.scanned_bytes)
     if scan.position != last.size:
         if synced_end is not None and scan.next_offset < synced_end:
             raise damage(last, scan.position, f"{scan.reason}, and everything below offset {synced_end} was synced")
-        follows = None if synced_end is not None else _whole_batch_after(last, scan.position, scan.next_offset)
+        follows = None if synced_end is not None else whole_batch_after(last, scan.position, scan.next_offset)
         if follows is not None:
             raise damage(last, scan.position, f"{scan.reason}, but a whole batch follows at {follows}")
         report = RecoveryReport(
@@ -130,15 +115,6 @@ def recovering(
         last.cut_back(scan.position, scan.next_offset)
         epochs.cut_back(scan.next_offset + 1)
     return Recovered(segments, scan.next_offset, report)
-
-
-def damage(segment: Segment, position: int, why: str) -> StorageError:
-    """The error that says where a segment is damaged, and what can be done."""
-    return StorageError(
-        f"{segment.file.path} is damaged at position {position}: {why}. Nothing was changed. Restore the file"
-        f" from a copy, or give up what it holds from there on: cut it to {position} bytes, delete its"
-        f" {INDEX_SUFFIX} and .timeindex and every later segment, and start again"
-    )
 
 
 def tidy(files: Files, directory: str) -> list[int]:
@@ -200,6 +176,19 @@ def remove_segment(files: Files, directory: str, base_offset: int) -> None:
             files.remove(path)
 
 
+def remove_swaps(files: Files, directory: str, segments: Sequence[Segment]) -> int:
+    """Before a cut: remove files that the cleaner is about to put in place of segments. A start would do that.
+
+    Returns how many there were. `segments`: of the log; their own files stay.
+    """
+    own = {segment.file.path for segment in segments}
+    paths = [f"{directory}/{name}" for name in files.listdir(directory) if SWAP_SUFFIX in name]
+    swaps = [path for path in paths if path not in own]
+    for path in swaps:
+        files.remove(path)
+    return len(swaps)
+
+
 def _missing_epochs(segments: list[Segment], epochs: LeaderEpochs, trusted_offset: int) -> Iterator[None]:
     """Read the epochs below an offset from the batches, in slices, if a late batch is of none that is known.
 
@@ -222,7 +211,7 @@ def _missing_epochs(segments: list[Segment], epochs: LeaderEpochs, trusted_offse
                 return
             if header.partition_leader_epoch > epochs.latest:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
-            if number % _SLICE == _SLICE - 1:
+            if number % SLICE == SLICE - 1:
                 yield
 
 
@@ -250,139 +239,4 @@ def _tail(segment: Segment, epochs: LeaderEpochs, may_have_gaps: bool) -> int | 
 
 
 def _gap(segment: Segment, position: int, base_offset: int, next_offset: int) -> StorageError:
-    return damage(segment, position, _out_of_place(base_offset, next_offset))
-
-
-def _out_of_place(base_offset: int, next_offset: int) -> str:
-    return f"offset {base_offset} comes where {next_offset} should, and the log was never compacted"
-
-
-class _Scan:
-    """A walk over one segment with every check; after its last step, position is where the good part ends."""
-
-    def __init__(
-        self,
-        segment: Segment,
-        config: LogConfig,
-        epochs: LeaderEpochs,
-        trusted_offset: int,
-        may_have_gaps: bool,
-        synced_end: int | None = None,
-    ) -> None:
-        """From synced_end on, what is wrong ends the good part; below it, or where that is unknown, it is damage."""
-        self.reason = ""
-        self.next_offset = segment.base_offset
-        self.position = self._trusted_position(segment, trusted_offset)
-        self.scanned_bytes = 0
-        self._segment = segment
-        self._interval_bytes = config.index_interval_bytes
-        self._epochs = epochs
-        self._may_have_gaps = may_have_gaps
-        self._synced_end = NEVER if synced_end is None else synced_end
-
-    def steps(self) -> Iterator[None]:
-        """Walk on, a slice at a time. Errors: StorageError."""
-        segment, epochs, interval_bytes = self._segment, self._epochs, self._interval_bytes
-        start, next_offset, max_offset = self.position, self.next_offset, segment.max_offset
-        leader_epoch, cost = None, 0
-        for position, header, batch in segment.batches(start):
-            if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:
-                self.reason = "a batch has a wrong CRC"
-                break
-            base_offset = header.base_offset
-            last_offset = base_offset + header.last_offset_delta
-            if base_offset != next_offset or last_offset < base_offset or last_offset > max_offset:
-                wrong = self._wrong_offsets(base_offset, last_offset, next_offset)
-                if wrong and next_offset < self._synced_end:
-                    raise damage(segment, position, wrong)
-                if wrong:
-                    self.reason = wrong
-                    break
-            if header.partition_leader_epoch != leader_epoch:
-                leader_epoch = header.partition_leader_epoch
-                if epochs.epoch_of(base_offset) != leader_epoch:  # else it may have begun before the scan
-                    epochs.assign(leader_epoch, base_offset)
-            segment.note(position, header, interval_bytes)
-            next_offset = last_offset + 1
-            self.position = position + header.length + LOG_OVERHEAD_BYTES
-            cost += 1 + (header.length >> _SLICE_BITS)
-            if cost >= _SLICE:
-                cost = 0
-                yield
-        self.next_offset = next_offset
-        segment.flushed_max = (segment.max_timestamp, segment.max_timestamp_offset)
-        self.scanned_bytes = self.position - start
-        if not self.reason and self.position != segment.size:
-            self.reason = _why_not(segment, self.position)
-
-    def _wrong_offsets(self, base_offset: int, last_offset: int, next_offset: int) -> str:
-        """In words, why a batch cannot have these offsets; nothing where it can."""
-        if base_offset < next_offset or last_offset < base_offset:
-            return f"offsets {base_offset} to {last_offset} come after {next_offset - 1}"
-        if base_offset != next_offset and not self._may_have_gaps:
-            return _out_of_place(base_offset, next_offset)
-        if last_offset > self._segment.max_offset:
-            return f"offset {last_offset} is too far from its segment's"
-        return ""
-
-    def _trusted_position(self, segment: Segment, trusted_offset: int) -> int:
-        """Keep the index below what was synced and start at its last entry; else start at the beginning."""
-        if trusted_offset > segment.base_offset and segment.files.exists(segment.stem + INDEX_SUFFIX):
-            index = segment.index
-            index.cut_back(segment.size, trusted_offset - segment.base_offset)
-            while index.offsets and index.offsets[-1] >= trusted_offset - segment.base_offset:
-                index.offsets.pop()
-                index.positions.pop()
-            if index.positions:
-                # the walk begins with this batch and notes it again
-                index.offsets.pop()
-                position = index.positions.pop()
-                segment.indexed_position = index.positions[-1] if index.positions else 0
-                segment.measure_max_timestamp(position)
-                header = BatchHeader.from_buffer(segment.file.pread(HEADER_BYTES, position))
-                self.next_offset = header.base_offset
-                return position
-        segment.start_index()
-        return 0
-
-
-def _why_not(segment: Segment, position: int) -> str:
-    """In words, why no batch begins here."""
-    left = segment.size - position
-    if left < HEADER_BYTES:
-        return f"{left} bytes are less than a batch header"
-    header = BatchHeader.from_buffer(segment.file.pread(HEADER_BYTES, position))
-    if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-        return f"a batch of {header.length} bytes is less than a header"
-    if header.size > left:
-        return f"a batch of {header.size} bytes has only {left} bytes"
-    return f"a batch has magic {header.magic}"
-
-
-def _whole_batch_after(segment: Segment, position: int, next_offset: int) -> int | None:
-    """Position of any whole batch with a right CRC and a later offset after a bad one.
-
-    The bad batch's own length may be what is damaged, so every byte may be a batch's first. A batch that is
-    only the content of a record does not match: its base offset does not come after this log's.
-    """
-    end = segment.size
-    base = position + 1
-    while base + HEADER_BYTES <= end:
-        chunk = segment.file.pread(min(_SEARCH_BYTES, end - base), base)
-        at = chunk.find(MAGIC, 16)
-        while at >= 0 and at - 16 + HEADER_BYTES <= len(chunk):
-            header = BatchHeader.from_buffer(chunk, at - 16)
-            start = base + at - 16
-            if (
-                HEADER_BYTES - LOG_OVERHEAD_BYTES <= header.length <= end - start - LOG_OVERHEAD_BYTES
-                and next_offset < header.base_offset <= segment.max_offset
-                and header.last_offset_delta >= 0
-            ):
-                body = segment.file.pread(header.size, start)
-                if crc32c(memoryview(body)[ATTRIBUTES_POSITION:]) == header.crc:
-                    return start
-            at = chunk.find(MAGIC, at + 1)
-        if len(chunk) < HEADER_BYTES:
-            return None
-        base += len(chunk) - HEADER_BYTES + 1
-    return None
+    return damage(segment, position, out_of_place(base_offset, next_offset))

@@ -7,9 +7,10 @@ from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-from protocol.record_batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
+from protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader
 from storage.files.env import Buffer, File, Files
 from storage.files.errors import StorageError
+from storage.segments.batches import read_batches
 from storage.segments.file_slice import FileSlice
 from storage.segments.index import SparseIndex, decode
 from storage.segments.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
@@ -23,7 +24,6 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACT
 MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 _MAX_HINTS: Final = 64
 _WALK_BYTES: Final = 8192
-_READ_BYTES: Final = 128 << 10
 NEVER: Final = 1 << 62
 _WALK: Final = Struct(">qi11xi")  # base offset, length, last offset delta
 _BASE_OFFSET: Final = Struct(">q")
@@ -323,31 +323,6 @@ class Segment:
     def batches(self, position: int, end: int | None = None) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """(position, header, bytes) of whole batches, in big reads; stops where no plausible batch begins."""
         return read_batches(self.file, position, self.file.size if end is None else end)
-
-
-def read_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Whole batches of a file between two positions; neither CRC nor order of offsets is checked."""
-    unpack = HEADER.unpack_from
-    new = tuple.__new__
-    view = memoryview(b"")
-    start = position
-    while position + HEADER_BYTES <= end:
-        at = position - start
-        if at + HEADER_BYTES > len(view):
-            view, start, at = memoryview(file.pread(min(_READ_BYTES, end - position), position)), position, 0
-            if len(view) < HEADER_BYTES:
-                return
-        header: BatchHeader = new(BatchHeader, unpack(view, at))
-        size = header[1] + LOG_OVERHEAD_BYTES
-        if size < HEADER_BYTES or position + size > end or header[3] != MAGIC:
-            return
-        if at + size > len(view):
-            wanted = min(max(_READ_BYTES, size), end - position)
-            view, start, at = memoryview(file.pread(wanted, position)), position, 0
-            if len(view) < size:
-                return
-        yield position, header, view[at : at + size]
-        position += size
 
 
 def remove_index(files: Files, stem: str) -> bool:

@@ -138,3 +138,10 @@ Every request was answered at once; the client waits before it sends the next. T
 coordinator does not come back ([librdkafka#5511](https://github.com/confluentinc/librdkafka/issues/5511)), and the
 call does not obey its time limit ([librdkafka#5456](https://github.com/confluentinc/librdkafka/issues/5456)).""",
 }
+FENCED = """\
+**A producer that is fenced while it calls** (kafka-clients 4.0.0; the code of 4.3.1 is the same). When the reply to
+AddPartitionsToTxn says PRODUCER_FENCED after `sendOffsetsToTransaction` has begun, the call waits for `max.block.ms`
+(60 s) and throws TimeoutException: the sender answers nothing more after a fatal error. 7 of 20 runs on a slow machine
+met it; the journal's last entry is that reply. No public issue was found. Ask the same producer again
+(`abortTransaction` throws ProducerFencedException at once); a new one with the same transactional.id would fence its
+successor."""

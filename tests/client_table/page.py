@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from client_table.cells import APIS, CLIENTS, ERRORS, FAULTS, NONE, ROWS, Cell, exists
-from client_table.notes import BEGINNING, COLD, KNOWN, NOTES, SETTINGS, WHAT
+from client_table.notes import BEGINNING, COLD, FENCED, KNOWN, NOTES, SETTINGS, WHAT
 from protocol.errors import ErrorCode
 
 KERROR = re.compile(r"^KError (-?\d+)$")
@@ -160,4 +160,5 @@ def page(content: dict[str, Any]) -> str:
     for name, told in content.get("known", {}).items():
         lines += [*KNOWN[name].format(client=told["client"], runs=_stories(told["runs"])).splitlines(), ""]
         lines += ["```text", *told["proof"], "```", ""]
+    lines += FENCED.splitlines()
     return "\n".join(lines).rstrip() + "\n"

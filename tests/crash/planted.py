@@ -34,7 +34,7 @@ class Bug(NamedTuple):
 
 
 WRITER, DURABILITY = "storage/segments/log_writer.py", "broker/turn/durability.py"
-RECOVERY, DISK = "storage/segments/recovery.py", "storage/files/disk.py"
+SCAN, DISK = "storage/segments/scan.py", "storage/files/disk.py"
 PENDING, ENDING = "broker/coordinator/offsets/pending.py", "broker/coordinator/transactions/ending.py"
 FETCH, PRODUCERS = "broker/requests/fetch_reply.py", "broker/partitions/producers.py"
 BUGS = {
@@ -46,14 +46,14 @@ BUGS = {
     ),
     "small files are not synced": Bug(CUTS, DISK, "os.fsync(stream.fileno())", "pass"),
     "directories are not synced": Bug(CUTS, DISK, "            os.fsync(fd)\n", "            pass\n"),
-    "a write is answered before its sync": Bug(CUTS, DURABILITY, "held[0].barred = True", "pass"),
-    "no CRC is checked": Bug(CUTS, RECOVERY, "if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:", "if False:"),
+    "a write is answered before its sync": Bug(CUTS, DURABILITY, "held[0].awaits_sync = True", "pass"),
+    "no CRC is checked": Bug(CUTS, SCAN, "if crc32c(batch[ATTRIBUTES_POSITION:]) != header.crc:", "if False:"),
     "the mark says too much": Bug(CUTS, WRITER, "self.mark.note(target, cuts)", "self.mark.note(target + 3, cuts)"),
     "the mark is not read": Bug(
         CUTS, "storage/log/synced_ends.py", "return None if end_offset is None else max", "return None if True else max"
     ),
     "a copy is not synced": Bug(
-        CUTS, "broker/cluster/copies.py", 'new.rpartition("/")[0]) if sync else ():', 'new) if False else ():'
+        CUTS, "broker/cluster/data/copies.py", 'new.rpartition("/")[0]) if sync else ():', 'new) if False else ():'
     ),
     "what follows a snapshot is not synced": Bug(
         CUTS, DISK, "_copy(self.path, copied, sync=files.syncs)", "_copy(self.path, copied)"

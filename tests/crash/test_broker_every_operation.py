@@ -47,7 +47,8 @@ from protocol.messages.topics import (
 )
 from protocol.messages.transactions import InitProducerIdRequest
 from protocol.record_batch import iter_batches, iter_records
-from storage.files.sim_env import ALL_KINDS, sim_env
+from storage.files.sim_env import sim_env
+from storage.files.sim_faults import ALL_KINDS
 
 
 @dataclass

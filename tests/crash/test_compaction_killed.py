@@ -10,7 +10,7 @@ from log_kit import DIRECTORY, content, durable_env, live, put
 from power_cut import power_cut
 
 from storage.files.env import Env
-from storage.files.sim_env import SimulatedCrash
+from storage.files.sim_faults import SimulatedCrash
 from storage.log.log import Log, LogConfig
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, cleanup_policy=frozenset({"compact"}))

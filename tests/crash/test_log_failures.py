@@ -12,7 +12,8 @@ from power_cut import power_cut
 
 from storage.files.env import Env
 from storage.files.errors import StorageError
-from storage.files.sim_env import SimulatedCrash, sim_env
+from storage.files.sim_env import sim_env
+from storage.files.sim_faults import SimulatedCrash
 from storage.log.log import Log, LogConfig
 
 COMPACT = LogConfig(

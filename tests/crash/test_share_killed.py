@@ -18,7 +18,8 @@ from unit.coordinator.share.kit import GROUP, Member
 from unit.coordinator.share.letters_kit import AUTO_CREATE, QUEUE, TOPIC_NAME, LettersWorld
 
 from protocol.errors import ErrorCode
-from storage.files.sim_env import ALL_KINDS, sim_env
+from storage.files.sim_env import sim_env
+from storage.files.sim_faults import ALL_KINDS
 
 RECORDS = 12
 SETTINGS = {

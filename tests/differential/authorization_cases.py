@@ -21,6 +21,7 @@ from protocol.messages import (
     consumer_group,
     fetch,
     group_admin,
+    log_dirs,
     offsets,
     produce,
     quotas,
@@ -318,7 +319,7 @@ def _cluster(rng: random.Random, ids: Ids) -> tuple[Message, int]:
             (quotas.AlterClientQuotasRequest(entries=[], validate_only=True), 1),
             (scram.DescribeUserScramCredentialsRequest(users=[]), 0),
             (scram.AlterUserScramCredentialsRequest(deletions=[], upsertions=[]), 0),
-            (cluster.DescribeLogDirsRequest(topics=[]), 4),
+            (log_dirs.DescribeLogDirsRequest(topics=[]), 4),
         )
     )
 

@@ -135,6 +135,14 @@ class Play:
         found = set(names_in(step.get("b", {})))
         if step.get("as"):
             found.add("label " + step["as"])
+        session = step.get("b", {}).get("SessionId")
+        if isinstance(session, dict):  # its answer has what earlier requests of the session have named
+            label = str(session.get("$")).removeprefix("session:")
+            for each in self.steps:
+                if each is step:
+                    break
+                if each.get("as") == label:
+                    found.update(names_in(each.get("b", {})))
         return found
 
     def _step(self, number: int, step: Values) -> bool:

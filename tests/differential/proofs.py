@@ -266,7 +266,65 @@ def keys_of_a_broker(case: Case) -> None:
     _describe(case, 4, "1")
 
 
-PROOFS: Final[dict[str, Callable[[Case], None]]] = {
+# -- restarts
+
+
+def _restarted(case: Case) -> Case:
+    """Records before and after a restart: in Kafka each is of a leader epoch of its own."""
+    case.topics({TOPIC: 1})
+    _produce(case, 9, _batch())
+    case.restart()
+    _produce(case, 9, _batch())
+    return case
+
+
+def ends_of_leader_epochs_over_restarts(case: Case) -> None:
+    _restarted(case)
+    part: Values = {"Partition": 0, "CurrentLeaderEpoch": -1, "LeaderEpoch": 0}
+    case.add("OffsetForLeaderEpoch", 4, {"ReplicaId": -1, "Topics": [{"Topic": TOPIC, "Partitions": [part]}]})
+
+
+def fenced_by_leader_epochs_over_restarts(case: Case) -> None:
+    _restarted(case)
+    part: Values = {"PartitionIndex": 0, "CurrentLeaderEpoch": 0, "Timestamp": -1}
+    case.add(
+        "ListOffsets", 7, {"ReplicaId": -1, "IsolationLevel": 0, "Topics": [{"Name": TOPIC, "Partitions": [part]}]}
+    )
+
+
+def fenced_by_coordinator_epochs_over_restarts(case: Case) -> None:
+    case.topics({TOPIC: 1})
+    o.init_transactional(case, "%x0", "p0", 4)
+    case.restart()
+    _add_partitions(case)
+    _produce(case, 9, _batch(1, **_by("p0", 0, attrs=16)), transactional_id="%x0")
+    _end(case)
+    marker: Values = {
+        "ProducerId": said("pid:p0"), "ProducerEpoch": said("pep:p0"), "TransactionResult": False,
+        "CoordinatorEpoch": 0, "Topics": [{"Name": TOPIC, "PartitionIndexes": [0]}],
+    }  # fmt: skip  # a table, not a column of 5 lines
+    case.add("WriteTxnMarkers", 1, {"Markers": [marker]})
+
+
+def deleted_records_over_restarts(case: Case) -> None:
+    case.topics({TOPIC: 1})
+    _produce(case, 9, _batch(3))
+    part: Values = {"PartitionIndex": 0, "Offset": 2}
+    case.add("DeleteRecords", 2, {"Topics": [{"Name": TOPIC, "Partitions": [part]}], "TimeoutMs": 5000})
+    case.restart()
+    _produce(case, 9, _batch())
+
+
+def _producer_of_2023(case: Case) -> Case:
+    case.topics({TOPIC: 1})
+    body: Values = {"TransactionalId": None, "TransactionTimeoutMs": 60_000, "ProducerId": -1, "ProducerEpoch": -1}
+    case.add("InitProducerId", 4, body, label="p0")
+    _produce(case, 9, _batch(1, **_by("p0", 0)))
+    case.restart()
+    return case
+
+
+PROOFS: Final[dict[str, Callable[[Case], object]]] = {
     "kafka-loads": loads,
     "kafka-forgets-an-empty-group": forgets_an_empty_group,
     "kafka-hides-a-group-without-a-record": hides_a_group_without_a_record,
@@ -283,6 +341,15 @@ PROOFS: Final[dict[str, Callable[[Case], None]]] = {
     "client-metrics": client_metrics,
     "min-insync-of-the-cluster-is-listed": min_insync_is_listed,
     "keys-of-a-broker": keys_of_a_broker,
+    "leader-epochs-over-restarts": lambda case: _list_offsets(_restarted(case)),
+    "ends-of-leader-epochs-over-restarts": ends_of_leader_epochs_over_restarts,
+    "fenced-by-leader-epochs-over-restarts": fenced_by_leader_epochs_over_restarts,
+    "fenced-by-coordinator-epochs-over-restarts": fenced_by_coordinator_epochs_over_restarts,
+    "deleted-records-over-restarts": deleted_records_over_restarts,
+    "producers-over-restarts": lambda case: _produce(_producer_of_2023(case), 9, _batch(1, **_by("p0", 5))),
+    "expired-producers-over-restarts": lambda case: _producer_of_2023(case).add(
+        "DescribeProducers", 0, {"Topics": [{"Name": TOPIC, "PartitionIndexes": [0]}]}
+    ),
     "kafka-cannot-make-a-log": cannot_make_a_log,  # the last: some later changes do not reach that broker
 }
 

@@ -11,6 +11,11 @@
 | unverified   | v1, without verification: a hanging transaction, a commit behind its transaction, a fenced producer |
 | recreated_1  | a topic,                                                                                          |
 | recreated_2  | and the topic of the same name that came after it                                                 |
+| renewed      | a topic deleted and made again under an idempotent producer that runs on                          |
+| stopped_2    | a broker that was down for longer than a transaction's time-out, then up for a moment             |
+| stopped_3    | the same one after it has run on: its coordinator has aborted the transaction                     |
+
+(stopped_1, not kept, is that broker before. By Apache Kafka 4.4.0, the others by 4.3.1.)
 
 tests/pipeline/audit/test_audit_kafka.py has what an audit finds in each.
 """
@@ -33,7 +38,7 @@ JAVA = Path(__file__).parent / "java" / "src" / "GoldenLogs.java"
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
 from apache_kafka import apache_kafka  # noqa: E402  # needs the path set above
-from confluent_kafka import Producer  # noqa: E402  # as above
+from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402  # as above
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402  # as above
 
 from momus.client.wire import Connection  # noqa: E402  # as above
@@ -60,6 +65,7 @@ group.initial.rebalance.delay.ms=0
 V1 = ("--feature", "transaction.version=0")
 LIMIT_S = 60
 MARKER_S = 2  # until the marker of a transaction that was ended is written
+OPEN_S = 15  # the time-out of a transaction
 MARGIN_S = 12  # more than brokers' clocks may differ: pipeline/audit/transactions.py
 
 
@@ -238,6 +244,64 @@ def recreated(address: str, count: int) -> None:
         producer.flush(LIMIT_S)
 
 
+def renewed(address: str) -> None:
+    """One idempotent producer, before and after its topic was made again: all of its records arrive."""
+    topic(address, "orders")
+    producer = Producer({"bootstrap.servers": address, "log_level": 0, "enable.idempotence": True, "linger.ms": 0})
+    failed: list[str] = []
+
+    def send(count: int) -> None:
+        for n in range(count):
+            producer.produce("orders", b"%d" % n, partition=0, on_delivery=lambda error, _: failed.append(str(error)))
+            producer.flush(LIMIT_S)
+
+    send(10)
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    admin.delete_topics(["orders"])["orders"].result(LIMIT_S)
+    time.sleep(2)
+    topic(address, "orders")
+    send(10)
+    assert set(failed) == {"None"}
+
+
+def left_open(address: str) -> None:
+    """A transaction that no client ends, and whose time-out is over while the broker is down."""
+    topic(address, "orders")
+    producer = Producer({
+        "bootstrap.servers": address,
+        "log_level": 0,
+        "transactional.id": "left",
+        "transaction.timeout.ms": 1000 * OPEN_S,
+    })  # fmt: skip  # one argument, no indent of its own
+    producer.init_transactions(LIMIT_S)
+    producer.begin_transaction()
+    producer.produce("orders", b"open", partition=0)
+    producer.flush(LIMIT_S)
+
+
+def committing(address: str, seconds: float) -> None:
+    """Commits of a group, so that its log says when the broker ran."""
+    consumer = Consumer({"bootstrap.servers": address, "log_level": 0, "group.id": "running"})
+    until = time.monotonic() + seconds
+    while True:
+        consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+        if time.monotonic() > until:
+            break
+        time.sleep(1)
+    consumer.close()
+
+
+def make_stopped(kafka: Kafka) -> None:
+    """stopped_2 and stopped_3."""
+    with kafka.running("stopped_1") as address:
+        left_open(address)
+    shutil.rmtree(GOLDEN / "stopped_1")
+    time.sleep(OPEN_S + MARGIN_S)
+    for name, seconds in (("stopped_2", 0), ("stopped_3", 3 * MARGIN_S)):
+        with kafka.running(name) as address:
+            committing(address, seconds)
+
+
 def wait_for_cleaner(logs: Path) -> None:
     """Until only one segment and the active one are left, or it does not change any more."""
     until, before = time.monotonic() + LIMIT_S, -1
@@ -263,6 +327,7 @@ def main() -> None:
             ("unverified", "transaction.partition.verification.enable=false\n", V1, unverified),
             ("recreated_1", "", (), lambda address: recreated(address, 10)),
             ("recreated_2", "", (), lambda address: recreated(address, 25)),
+            ("renewed", "", (), renewed),
         ]
         for name, more, formatting, make in made:
             if wanted and name not in wanted:
@@ -270,6 +335,10 @@ def main() -> None:
             sys.stdout.write(f"{name}\n")
             with kafka.running(name, more, formatting) as address:
                 make(address)
+        if not wanted or "stopped" in wanted:
+            for name in ("stopped_2", "stopped_3"):
+                shutil.rmtree(GOLDEN / name, ignore_errors=True)
+            make_stopped(kafka)
         if wanted and "compacted" not in wanted:
             return
         sys.stdout.write("compacted\n")

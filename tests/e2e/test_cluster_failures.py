@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from broker.cluster.listeners import Node
-from broker.cluster.metadata import BROKER, config_record
+from broker.cluster.metadata import BROKER
+from broker.cluster.topics import config_record
 from broker.shell.cluster_plan import ClusterPlan, ClusterRefusedError
 from broker.shell.cluster_server import ClusterServer
 from broker.shell.control.of_cluster.brokers import start_broker, stop_broker
@@ -75,11 +76,11 @@ async def test_connections_of_all_clusters_share_the_descriptors_of_their_proces
         assert not await is_served(second)
         assert not await is_served(first)
         links[1][1].close()
-        while first.broker.clients.room.taken > 2:
+        while first.broker.clients.connections.open > 2:
             await asyncio.sleep(0.01)
         assert await is_served(first)
         await first.reset()
-        while first.broker.clients.room.taken:
+        while first.broker.clients.connections.open:
             await asyncio.sleep(0.01)
         assert await is_served(second)
         for _, writer in links:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 import socket
-import urllib.request
 from collections.abc import Callable
-from typing import Any
 
 import pytest
+from described import fits
 from test_control import exchange, momus, post
 
 from momus import Broker
@@ -30,36 +29,6 @@ NAMES = {
 }
 
 
-ENDS = ("/reset", "/restore", "/hang-up")
-OF_MEMBERS = ("/rebalance", "/expel")  # of a group with members: tests/e2e/test_group_verbs.py
-BEGIN_AGAIN = ("post", "/recording")
-OF_SECURITY = ("/users", "/acls", "/certificates")  # changed where there is security: tests/e2e/security
-OF_A_RUN = ("/step", "/step/fetch", "/step/tell")  # with `momus open`: tests/e2e/packaging/test_open.py
-
-
-def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a value is what a JSON Schema says, as far as the description uses it."""
-    kind = schema["type"]
-    if isinstance(kind, list):
-        return any(fits(value, {**schema, "type": each}) for each in kind)
-    if kind == "null":
-        return value is None
-    if kind == "array":
-        return isinstance(value, list) and all(fits(item, schema["items"]) for item in value)
-    if kind == "object":
-        if not isinstance(value, dict):
-            return False
-        known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-        if not set(schema.get("required", ())) <= value.keys():
-            return False
-        return all(
-            fits(item, known[name]) if name in known else others is True or (others and fits(item, others))
-            for name, item in value.items()
-        )
-    types = {"integer": int, "string": str, "boolean": bool, "number": (int, float)}
-    return isinstance(value, types[kind]) and (kind == "boolean" or not isinstance(value, bool))
-
-
 @pytest.mark.parametrize(
     ("value", "is_right"),
     [({"a": 1}, True), ({"a": True}, False), ({}, False), ({"a": 1, "b": 1}, False), ([], False), ({"a": None}, False)],
@@ -67,63 +36,6 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
 def test_validator_of_these_tests_can_say_no(value, is_right):
     one_number = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     assert bool(fits(value, {**one_number, "additionalProperties": False})) == is_right
-
-
-def broker_with_a_subject(control):
-    url = control.ask("POST", "/_admin/registry", {})["url"]
-    body, headers = json.dumps({"schema": '"int"'}).encode(), {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{url}/subjects/{NAMES['subject']}/versions", body, headers)
-    urllib.request.urlopen(request, timeout=60).close()
-
-
-def test_every_route_answers_as_its_description_says(trio):
-    control = trio.control
-    control.ask("POST", "/_admin/recording")
-    control.ask("POST", "/_admin/faults", {"fault": "hold", "api": "EndTxn", "name": "gate"})
-    control.ask("POST", "/_admin/topics", {"name": NAMES["topic"]})
-    broker_with_a_subject(control)
-    described = control.ask("GET", "/openapi.json")
-    assert described["openapi"].startswith("3.1")
-    served = set()
-    for path, operations in described["paths"].items():
-        for method, operation in operations.items():
-            if method == "delete" or path.endswith(ENDS) or (method, path[-10:]) == BEGIN_AGAIN:
-                continue  # has a test of its own: the broker is shared
-            if method == "post" and path.endswith((*OF_SECURITY, *OF_MEMBERS, *OF_A_RUN)):
-                continue
-            names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"}
-            assert names == set(re.findall(r"{(\w+)}", path)), path
-            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-            if body:
-                assert fits(body["example"], body["schema"]), path
-            example = body.get("example")
-            if path.endswith("/topics") and example:
-                example = {**example, "name": f"{example['name']}-{len(served)}"}  # each is created once
-            if path.endswith("/create-topics"):
-                example = {"topics": {f"{name}-{len(served)}": count for name, count in example["topics"].items()}}
-            media = operation["responses"]["200"]["content"]
-            if not media.keys() & {"text/plain", "application/json"}:  # tests of the page ask for these
-                served.add((path, method.upper()))
-                continue
-            if "text/plain" in operation["responses"]["200"]["content"]:
-                assert control.read(path.format(**NAMES)).startswith("# HELP")
-                served.add((path, method.upper()))
-                continue
-            answer = control.ask(method.upper(), path.format(**NAMES), example)
-            if path.endswith("/fork"):
-                control.ask("DELETE", f"/_admin/clusters/{answer['name']}")
-            schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-            assert fits(answer, schema), (method, path, answer)
-            served.add((path, method.upper()))
-    index = control.ask("GET", "/")
-    assert index.keys() == described["paths"].keys()
-    assert all((path, method) in served or method in ("DELETE", "POST") for path in index for method in index[path])
-    control.start_broker(2)
-    assert control.ask("DELETE", "/_admin/recording")["events"] > 10
-    with pytest.raises(ControlError, match="is not recorded"):
-        control.ask("GET", "/_admin/recording")
-    assert {each["name"] for each in control.ask("DELETE", "/_admin/faults")} >= {"gate"}
-    assert control.ask("GET", "/_admin/faults") == []
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])

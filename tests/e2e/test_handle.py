@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from core_requests import commit_request
 from test_control import momus
 
-from broker.coordinator.groups.classic.group import State as ClassicState
+from broker.coordinator.groups.classic.states import State as ClassicState
 from broker.coordinator.groups.common.group import State
 from broker.shell.control.of_cluster.groups import STATES
 from momus import Broker

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import socket
 import subprocess
@@ -30,6 +32,7 @@ from protocol.messages.share_fetch import (
 )
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
+LINK = '<link rel="stylesheet" href="/ui/style.css">'
 STATIC = Path(__file__).parents[2] / "broker" / "shell" / "page" / "static"
 
 
@@ -64,6 +67,10 @@ def test_page_is_served_with_a_policy_that_lets_nothing_else_run(shared_broker):
         assert "default-src 'self'" in policy
         assert "frame-ancestors 'none'" in policy
         text = response.read().decode()
+    style = (STATIC / "style.css").read_text()
+    assert text == (STATIC / "index.html").read_text().replace(LINK, f"<style>{style}</style>")
+    assert LINK not in text
+    assert f"style-src 'self' 'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'" in policy
     named = {word for word in text.split('"') if word.startswith("/ui/")}
     for path in named | {f"/ui/{each.name}" for each in STATIC.iterdir()}:
         with asked(shared_broker.control.address, path) as response:
@@ -80,7 +87,9 @@ def test_files_of_the_page_name_no_other_host_and_set_no_html():
         assert "https://" not in text, path
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, path
-    assert sum(path.stat().st_size for path in STATIC.iterdir()) < 100_000
+    ours = [path for path in STATIC.iterdir() if not path.name.startswith("uplot.")]
+    assert sum(path.stat().st_size for path in ours) < 120_000
+    assert sum(path.stat().st_size for path in STATIC.iterdir()) < 180_000
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -312,3 +321,21 @@ def test_share_group_shows_its_dead_letter_queue_and_what_keeps_letters_from_it(
         broker.clock.advance(seconds=1)
         shown = broker.control.ask("GET", where)
         assert (shown["offsets"][0]["archiving"], shown["offsets"][0]["lag"]) == (0, 1)
+
+
+@pytest.mark.parametrize("from_ms", [None, 2500])
+def test_search_reads_files_and_what_cannot_be_handed_over_alike(broker_factory, from_ms):
+    broker = broker_factory(flush="os")
+    broker.create_topic("wide", partitions=70)  # more than descriptors are handed over
+    producer = Producer(broker.client_config("confluent"))
+    for number in range(70 * 3):
+        producer.produce("wide", f"cup-{number}", partition=number % 70, timestamp=1000 * (1 + number // 70))
+    assert producer.flush(60) == 0
+    query = "value=cup" if from_ms is None else f"value=cup&from_ms={from_ms}"
+    with asked(broker.control.address, f"/_admin/topics/wide/search?{query}&limit=500") as answer:
+        lines = [json.loads(line) for line in answer]
+    hits = [line["hit"] for line in lines if "hit" in line]
+    first = 0 if from_ms is None else 2
+    expected = [(index, offset, f"cup-{offset * 70 + index}") for index in range(70) for offset in range(first, 3)]
+    assert [(each["partition"], each["offset"], each["value"]["text"]) for each in hits] == expected
+    assert (lines[-1]["end"], lines[-1]["hits"]) == ("all", len(expected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -51,6 +51,21 @@ def spark() -> Iterator[SparkSession]:
     made = session("tests", master="local[2]", kafka=True, delta=True, conf=conf)
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module", params=["local", "spark"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The session of each engine, one after the other; code that the test runs makes columns for it."""
+    if request.param == "spark":
+        yield request.getfixturevalue("spark")
+        return
+    from pipeline.engine import local_engine
+    from pipeline.local.session import LocalSession
+
+    with local_engine():
+        session = LocalSession()
+        yield session
+        session.stop()
 
 
 @pytest.fixture

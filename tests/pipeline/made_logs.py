@@ -69,7 +69,15 @@ class Logs:
     # -- data
 
     def data(
-        self, log: str, count: int = 1, pid: int = -1, epoch: int = -1, sequence: int = -1, *, txn: bool = False
+        self,
+        log: str,
+        count: int = 1,
+        pid: int = -1,
+        epoch: int = -1,
+        sequence: int = -1,
+        *,
+        txn: bool = False,
+        leader_epoch: int | None = None,
     ) -> int:
         """A batch of records of a producer."""
         records = [(b"k%d" % n, b"v%d" % n) for n in range(count)]
@@ -81,6 +89,8 @@ class Logs:
             base_sequence=sequence,
             attributes=TRANSACTIONAL if txn else 0,
         )
+        if leader_epoch is not None:
+            batch = batch[:12] + leader_epoch.to_bytes(4, "big") + batch[16:]  # before what the CRC covers, too
         return self.append(log, batch, count)
 
     def marker(self, log: str, pid: int, epoch: int, kind: int = COMMIT) -> int:
@@ -152,6 +162,8 @@ class Logs:
         topic_id: bytes = bytes(16),
         commit_id: int | None = None,
         size: int | None = None,
+        client: str | None = None,
+        leader_epoch: int = -1,
         pid: int = -1,
         epoch: int = -1,
         sequence: int = -1,
@@ -159,14 +171,16 @@ class Logs:
         """A commit, or a batch of one that says it is larger."""
         now_ms = self.tick()
         prefix = offset_key_prefix(group, topic)
-        said = provenance(member, None, generation, None)
+        said = provenance(member, None, generation, client)
         every: tuple[tuple[str, bytes], ...] = ()
         if size is not None:
             number = self.ends.get(log, 0) if commit_id is None else commit_id
             every = (("txid", number.to_bytes(8, "big")), ("txsize", size.to_bytes(4, "big")))
         records: list[Any] = []
         for partition, offset in offsets.items():
-            value = OffsetCommitValue(offset=offset, commit_timestamp=now_ms, metadata="", topic_id=topic_id)
+            value = OffsetCommitValue(
+                offset=offset, leader_epoch=leader_epoch, commit_timestamp=now_ms, metadata="", topic_id=topic_id
+            )
             headers = every if records else (*said, *every)
             records.append((prefix + partition.to_bytes(4, "big"), encode_record(value, 4), headers))
         batch = build_batch(
@@ -209,6 +223,13 @@ class Logs:
         self, log: str, group: str, member: str, epoch: int, assigned: Mapping[int, int], topic_id: bytes = bytes(16)
     ) -> int:
         """A member of it has an epoch, and partitions since the epochs given."""
+        record = self.member_record(group, member, epoch, assigned, topic_id)
+        return self.append(log, build_batch([record], timestamp_ms=self.tick()), 1)
+
+    def member_record(
+        self, group: str, member: str, epoch: int, assigned: Mapping[int, int], topic_id: bytes = bytes(16)
+    ) -> tuple[bytes, bytes]:
+        """The record of that: key and value."""
         key = _key(ConsumerGroupCurrentMemberAssignmentKey(group_id=group, member_id=member))
         parts = ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(
             topic_id=topic_id, partitions=list(assigned), assignment_epochs=list(assigned.values())
@@ -220,7 +241,7 @@ class Logs:
             assigned_partitions=[parts],
             partitions_pending_revocation=[],
         )
-        return self.append(log, build_batch([(key, encode_record(value, 0))], timestamp_ms=self.tick()), 1)
+        return key, encode_record(value, 0)
 
 
 def _key(message: Any) -> bytes:

@@ -19,7 +19,7 @@ from unit.partitions.txn_path import COMMITTED as READ_COMMITTED
 
 from protocol.errors import ErrorCode
 from protocol.record_batch import TRANSACTIONAL
-from storage.files.sim_env import SimulatedCrash
+from storage.files.sim_faults import SimulatedCrash
 
 PRODUCERS = st.integers(1, 4)
 KEYS = st.integers(0, 5).map(lambda n: b"k%d" % n)

@@ -23,7 +23,7 @@ from core_pair import log_bytes
 from core_requests import commit_request
 from txn_kit import Producer
 
-from broker.cluster.copies import copy_directory
+from broker.cluster.data.copies import copy_directory
 from protocol.errors import KafkaError
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.topics import (

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from broker.coordinator.share.acknowledge import Acknowledgement, apply, decide
-from broker.coordinator.share.acquire import ReadBatch, Wish, acquire, enough_read
+from broker.coordinator.share.acquire import AcquireRequest, ReadBatch, acquire, enough_read
 from broker.coordinator.share.combine import combine
 from broker.coordinator.share.dead_letters.letter import Letter
-from broker.coordinator.share.share_partition import Limits, SharePartition
+from broker.coordinator.share.limits import Limits
+from broker.coordinator.share.share_partition import SharePartition
 from broker.coordinator.share.state import ShareState
 from protocol.errors import KafkaError
 
@@ -29,11 +30,11 @@ LOCK_MS = 100
 FREE, DONE = "free", "done"
 
 
-def read_enough(partition, wish, offset, batches):
+def read_enough(partition, asked, offset, batches):
     """The batches that a fetch looks at: not those behind the offset that is enough."""
     if not batches:
         return batches
-    enough = enough_read(partition, wish, offset, batches[0].first)
+    enough = enough_read(partition, asked, offset, batches[0].first)
     return batches[: next((at for at, batch in enumerate(batches, 1) if batch.last >= enough), len(batches))]
 
 
@@ -116,10 +117,10 @@ class ShareMachine(RuleBasedStateMachine):
             partition.log_start_moved(self.log_start)
         offset = partition.next_fetch_offset()
         batches = [batch for batch in self.log if batch.last >= offset][:read]
-        wish = Wish(member, self.now_ms + LOCK_MS, most, size, mode)
+        asked = AcquireRequest(member, self.now_ms + LOCK_MS, most, size, mode)
         twin = copy.deepcopy(partition)
-        found, count = acquire(partition, self.limits, wish, offset, batches)
-        assert acquire(twin, self.limits, wish, offset, read_enough(twin, wish, offset, batches)) == (found, count)
+        found, count = acquire(partition, self.limits, asked, offset, batches)
+        assert acquire(twin, self.limits, asked, offset, read_enough(twin, asked, offset, batches)) == (found, count)
         assert facts(twin) == facts(partition), "fewer batches were looked at, and something else became of them"
         assert sum(each.last - each.first + 1 for each in found) == count
         if mode == 1:
@@ -291,9 +292,9 @@ def test_fewer_batches_change_nothing_in_a_log_with_gaps(sizes, fetches):
         if not partition.can_acquire(limits) or offset > log[-1].last:
             continue
         batches = [batch for batch in log if batch.last >= offset]
-        wish, twin = Wish("a", LOCK_MS, most, size, mode), copy.deepcopy(partition)
-        found = acquire(partition, limits, wish, offset, batches)
-        assert acquire(twin, limits, wish, offset, read_enough(twin, wish, offset, batches)) == found
+        asked, twin = AcquireRequest("a", LOCK_MS, most, size, mode), copy.deepcopy(partition)
+        found = acquire(partition, limits, asked, offset, batches)
+        assert acquire(twin, limits, asked, offset, read_enough(twin, asked, offset, batches)) == found
         assert facts(twin) == facts(partition)
         if kind is not None:
             asked = [Acknowledgement(first, last, [kind]) for first, last, _ in found[0]]

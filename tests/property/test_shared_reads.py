@@ -62,7 +62,7 @@ def test_fetches_that_wait_together_read_what_each_would_read(flush, shortcuts, 
         nonlocal shared
         pair = Pair(flush, consumers)
         for world in pair.worlds:
-            world.broker.clients.pass_by("this test", not shortcuts)
+            world.broker.clients.disable_shortcuts("this test", not shortcuts)
         alone = pair.worlds[1].env
 
         def poll_all(waiting: Any, log: Any) -> None:

@@ -16,14 +16,14 @@ from hypothesis import HealthCheck
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from unit.coordinator.harness import ShardHarness, subscription
 
-from broker.coordinator.groups.classic.group import (
+from broker.coordinator.groups.classic.group import ClassicGroup
+from broker.coordinator.groups.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
     TRANSITIONS,
-    ClassicGroup,
     State,
 )
 from protocol.errors import ErrorCode

@@ -29,7 +29,7 @@ from protocol.messages.topics import (
 )
 from protocol.record_batch import TRANSACTIONAL, build_batch
 from storage.files.sim_env import MemoryFiles
-from storage.segments import recovery
+from storage.segments import recovery, scan
 
 STEPS = 150
 OUT_OF_ORDER, OUT_OF_RANGE = 45, 1
@@ -377,7 +377,8 @@ class DataHistory(History):
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch):
     """Recovery has many slices, and every log is worth an index."""
-    monkeypatch.setattr(recovery, "_SLICE", 3)
+    monkeypatch.setattr(scan, "SLICE", 3)
+    monkeypatch.setattr(recovery, "SLICE", 3)
     monkeypatch.setattr(maintenance, "WORTH_AN_INDEX_BYTES", 1)
 
 

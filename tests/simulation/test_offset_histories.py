@@ -24,7 +24,7 @@ from broker.coordinator.runtime import READY
 from broker.upkeep import maintenance
 from protocol.messages.group_admin import DeleteGroupsRequest
 from protocol.messages.topics import DeleteTopicsRequest
-from storage.segments import recovery
+from storage.segments import recovery, scan
 
 GROUPS, TOPICS, PARTITIONS = ("g0", "g1", "g2", "nul\0"), ("t", "u"), range(4)
 INTERNAL = ("__consumer_offsets", "__transaction_state")
@@ -382,7 +382,8 @@ def _small_slices(monkeypatch):
     monkeypatch.setattr(snapshots, "GROUPS_A_SLICE", 1)
     monkeypatch.setattr(snapshots, "CELLS_A_SLICE", 1)
     monkeypatch.setattr(imaging, "KEPT_A_SLICE", 2)
-    monkeypatch.setattr(recovery, "_SLICE", 3)
+    monkeypatch.setattr(recovery, "SLICE", 3)
+    monkeypatch.setattr(scan, "SLICE", 3)
 
 
 @pytest.mark.parametrize("seed", short_and_slow(range(250), 24))

@@ -13,7 +13,7 @@ from client_table.results import FILE
 
 REPOSITORY = Path(__file__).parents[2]
 CONTENT = json.loads(FILE.read_text(encoding="utf-8"))
-PYTHON = re.compile(r'inject_error\(\s*"(\w+)",\s*"(\w+)"')
+PYTHON = re.compile(r'[iI]nject_?[eE]rror\(\s*"(\w+)",\s*"(\w+)"')
 SHELL = re.compile(r"inject_error api=(\w+) error=(\w+)")
 JSON = re.compile(r'\\?"inject_error\\?", \\?"api\\?": \\?"(\w+)\\?", \\?"error\\?": \\?"(\w+)\\?"')
 TEXTS = sorted(

@@ -40,6 +40,7 @@ ALLOWED = {
     "pipeline.group_offsets": {"momus"},
     "pipeline.connection_options": {"momus"},
     "pipeline.live": {"momus"},  # fetches logs with it
+    "pipeline.local.session": {"duckdb"},  # the extra `pipeline`
 }
 
 # Inside broker/ a room imports from its own line and those above it. Types count, and so do imports in functions.
@@ -63,6 +64,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "broker.quotas",
         "broker.registry",
         "broker.load",
+        "broker.proxy",
     ),
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
@@ -81,10 +83,12 @@ ENVIRONMENT_DOORS = {
     "storage.clock.clock": {"time"},
     "storage.files.disk_thread": {"os", "threading"},
     "storage.files.disk": {"os", "threading"},
+    "storage.files.handle": {"os", "threading"},
     "storage.files.cells": {"os", "threading"},
     "storage.files.lock": {"os"},
     "storage.files.troubles": {"time"},  # a slow disk
     "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved
+    "broker.shell.page.search.begin": {"time"},  # a process that works so long, and lets others run so long
     "storage.files.sim_env": {"os"},  # the simulated twin may join paths as the real one does
 }
 LOOP = {"asyncio", "socket", "uvloop", "asyncio_dgram", "selectors", "threading", "concurrent", "signal"}
@@ -233,6 +237,8 @@ IN_THE_COMMAND = (
     "momus.client.offset_log",
     "momus.cli.records.client",
     "momus.client.refused_commits",
+    "momus.cli.replay.departures",
+    "momus.cli.replay.judge",
     "momus.cli.replay.mapping",
     "momus.cli.replay.opened",
     "momus.cli.replay.player",

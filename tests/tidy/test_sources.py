@@ -10,7 +10,7 @@ import sys
 
 from source_tree import PACKAGES, REPOSITORY, every_file, files_of_tests, modules, text_of, tree_of
 
-LINES_LIMIT = 400
+LINES_LIMIT = 360
 FUNCTION_LINES_LIMIT = 60  # ruff's C901 limits their branches
 GENERATED = "protocol/generated/"  # written by tools/keep_generated.py, read by nobody
 

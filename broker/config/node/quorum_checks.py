@@ -37,7 +37,11 @@ def check_quorum(config: BrokerConfig, brokers: int) -> None:
             f"{ROLES}=controller would serve no clients: this process is broker and controller, remove the setting",
         )
     if config.node_id < 0 or _differ(given.get("node.id", ""), given.get("broker.id", "")):
-        raise StartRefusedError("node.id", "You must set `node.id` to the same value as `broker.id`.")
+        raise StartRefusedError(
+            "node.id",
+            "`node.id` and `broker.id` must be set to the same value."
+            " `broker.id` is deprecated, please use `node.id` instead.",
+        )
     ids = {_voter(text) for text in _words(config, VOTERS)}
     for key, several in ((VOTERS, len(ids)), (BOOTSTRAP, len(_words(config, BOOTSTRAP)))):
         if several > max(brokers, 1):

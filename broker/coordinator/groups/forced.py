@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.groups.classic.group import COMPLETING_REBALANCE, STABLE
 from broker.coordinator.groups.classic.rebalance import prepare_rebalance
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, STABLE
 from broker.coordinator.groups.common.outcome import Outcome
 from broker.coordinator.groups.kinds import CLASSIC, SHARE
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
@@ -22,22 +23,23 @@ from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.common import assignment_epoch_checks
 from broker.coordinator.groups.common.group import THE_GROUP
 from broker.coordinator.groups.common.outcome import Outcome
-from broker.coordinator.groups.kinds import CLASSIC, SHARE, group_tombstones, logged_groups, timers_of
-from broker.coordinator.groups.offset_expiry import expired_offsets
+from broker.coordinator.groups.kinds import (
+    CLASSIC,
+    RECORD_TYPES,
+    class_of,
+    group_tombstones,
+    logged_groups,
+    timers_of,
+)
+from broker.coordinator.groups.offset_expiry import expiry_records
 from broker.coordinator.groups.simple import SimpleGroups
 from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.replay_run import offset_key
 from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.records import (
-    CONSUMER_GROUP_METADATA,
-    CONSUMER_GROUP_TYPES,
     GROUP_METADATA,
     OFFSET_COMMIT,
     OFFSET_COMMIT_V0,
-    SHARE_GROUP_METADATA,
-    SHARE_GROUP_TYPES,
-    STREAMS_GROUP_METADATA,
-    STREAMS_GROUP_TYPES,
     committed_value,
     offset_tombstones,
 )
@@ -116,10 +118,9 @@ class GroupMachine:
             OFFSET_COMMIT_V0: self._replay_offset,
             OFFSET_COMMIT: self._replay_offset,
             GROUP_METADATA: self._replay_group,
-            **dict.fromkeys(CONSUMER_GROUP_TYPES, self._replay_consumer),
-            **dict.fromkeys(STREAMS_GROUP_TYPES, self._replay_streams),
-            **dict.fromkeys(SHARE_GROUP_TYPES, self._replay_share),
         }
+        for group_type, own_record, types in RECORD_TYPES:
+            self._replay.update(dict.fromkeys(types, partial(self._replay_into, group_type, own_record)))
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -164,21 +165,12 @@ class GroupMachine:
         if group is not None and group.group_type != CLASSIC:
             if not group.has_offsets:
                 return ErrorCode.GROUP_ID_NOT_FOUND
+            committer, fencing = group.committer(member_id, partitions), self.config.group_commit_fencing
             return assignment_epoch_checks.check_commit(
-                self.config.group_commit_fencing,
-                api_version,
-                generation_id,
-                group.committer(member_id, partitions),
-                has_members=not group.is_empty,
+                fencing, api_version, generation_id, committer, has_members=not group.is_empty
             )
-        return check_offset_commit(
-            group,
-            api_version,
-            generation_id,
-            member_id,
-            group_instance_id,
-            is_simple=group is None and group_id in self.simple,
-        )
+        is_simple = group is None and group_id in self.simple
+        return check_offset_commit(group, api_version, generation_id, member_id, group_instance_id, is_simple=is_simple)
 
     def check_txn_offset_commit(
         self,
@@ -194,21 +186,13 @@ class GroupMachine:
         if group is not None and group.group_type != CLASSIC:
             if not group.has_offsets:
                 return ErrorCode.GROUP_ID_NOT_FOUND
+            committer, fencing = group.committer(member_id, partitions), self.config.group_commit_fencing
             return assignment_epoch_checks.check_txn_commit(
-                self.config.group_commit_fencing,
-                generation_id,
-                member_id,
-                group_instance_id,
-                group.committer(member_id, partitions),
-                has_members=not group.is_empty,
+                fencing, generation_id, member_id, group_instance_id, committer, has_members=not group.is_empty
             )
+        is_simple = group is None and group_id in self.simple
         return check_txn_offset_commit(
-            group,
-            api_version,
-            generation_id,
-            member_id,
-            group_instance_id,
-            is_simple=group is None and group_id in self.simple,
+            group, api_version, generation_id, member_id, group_instance_id, is_simple=is_simple
         )
 
     def check_offset_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
@@ -275,16 +259,9 @@ class GroupMachine:
             self._expiring = self.group_ids()
         retention_ms = self.config.offsets_retention_minutes * 60_000
         out = Outcome(ctx, self.config)
-        for group_id in self._expiring[-GROUPS_A_SLICE:]:
-            if group_id == self.config.archive_retain_group:
-                continue  # retention depends on its offsets: they never expire
-            group = self.groups.get(group_id)
-            if getattr(group, "group_type", "") == SHARE:
-                continue  # it has no offsets here, and stays when it is empty
-            expired, is_all = expired_offsets(group, self.offsets, group_id, ctx.now_ms, retention_ms)
-            out.records += offset_tombstones(group_id, expired)
-            if is_all and (group is None or group.is_empty):
-                out.records += group_tombstones(group_id, group)
+        # retention depends on the offsets of the archive's group: they never expire
+        checked = [each for each in self._expiring[-GROUPS_A_SLICE:] if each != self.config.archive_retain_group]
+        out.records += expiry_records(self.groups, self.offsets, checked, ctx.now_ms, retention_ms)
         del self._expiring[-GROUPS_A_SLICE:]
         more = bool(self._expiring)
         out.set_timer(EXPIRY_TIMER, 0 if more else self.config.offsets_retention_check_interval_ms)
@@ -349,30 +326,15 @@ class GroupMachine:
             group = self.groups[group_id] = self._unlogged.pop(group_id, None) or ClassicGroup(group_id)
         group.replay_record(record)
 
-    def _replay_consumer(self, key: bytes, value: bytes | None) -> None:
-        from broker.coordinator.groups.consumer.group import ConsumerGroup  # late: 5 ms that most starts do not need
-
-        self._replay_into(ConsumerGroup, CONSUMER_GROUP_METADATA, key, value)
-
-    def _replay_streams(self, key: bytes, value: bytes | None) -> None:
-        from broker.coordinator.groups.streams.group import StreamsGroup  # late: 10 ms that most starts do not need
-
-        self._replay_into(StreamsGroup, STREAMS_GROUP_METADATA, key, value)
-
-    def _replay_share(self, key: bytes, value: bytes | None) -> None:
-        from broker.coordinator.groups.share.group import ShareGroup  # late: 5 ms that most starts do not need
-
-        self._replay_into(ShareGroup, SHARE_GROUP_METADATA, key, value)
-
-    def _replay_into(self, kind: Any, own_record: int, key: bytes, value: bytes | None) -> None:
+    def _replay_into(self, group_type: str, own_record: int, key: bytes, value: bytes | None) -> None:
         """Replay a record of a consumer, streams or share group; the tombstone of `own_record` deletes the group."""
         name, fact = decode_record(key, value)
         group_id = name.group_id  # type: ignore[attr-defined]  # every key of these types has one
         group = self.groups.get(group_id)
-        if group is None or group.group_type != kind.group_type:
+        if group is None or group.group_type != group_type:
             if fact is None:
                 return
-            group = self.groups[group_id] = kind(group_id)
+            group = self.groups[group_id] = class_of(group_type)(group_id)
             self.offsets.replay_kind()
         if fact is None and own_record == name.API_KEY:
             self.delay_timers.discard(("delay", group_id))

@@ -1,13 +1,18 @@
-"""Which committed offsets of a group have expired."""
+"""Which committed offsets of groups have expired, and the records that say so."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.groups.classic.group import EMPTY, STABLE, ClassicGroup
+from broker.coordinator.groups.classic.group import ClassicGroup
+from broker.coordinator.groups.classic.states import EMPTY, STABLE
+from broker.coordinator.groups.kinds import SHARE, group_tombstones
+from broker.coordinator.records import offset_tombstones
 
 if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable, TopicOffsets
+    from broker.turn.decision import Record
 
 NEVER = None
 
@@ -90,3 +95,19 @@ def expired_offsets(
             expired[topic] = partitions
         is_all = is_all and len(partitions) == columns.live
     return expired, is_all
+
+
+def expiry_records(
+    groups: Mapping[str, Any], offsets: OffsetTable, group_ids: Iterable[str], now_ms: int, retention_ms: int
+) -> list[Record]:
+    """Tombstones for the expired offsets of these groups, and for groups without members that have none left."""
+    records: list[Record] = []
+    for group_id in group_ids:
+        group = groups.get(group_id)
+        if getattr(group, "group_type", "") == SHARE:
+            continue  # it has no offsets here, and stays when it is empty
+        expired, is_all = expired_offsets(group, offsets, group_id, now_ms, retention_ms)
+        records += offset_tombstones(group_id, expired)
+        if is_all and (group is None or group.is_empty):
+            records += group_tombstones(group_id, group)
+    return records

@@ -32,7 +32,8 @@ from broker.coordinator.share.in_flight import (
     Batch,
     Delivery,
 )
-from broker.coordinator.share.share_partition import Limits, SharePartition
+from broker.coordinator.share.limits import Limits
+from broker.coordinator.share.share_partition import SharePartition
 from protocol.errors import ErrorCode, KafkaError
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from broker.coordinator.share.in_flight import ACQUIRED, AVAILABLE, Batch, Delivery
-from broker.coordinator.share.share_partition import Limits, SharePartition
+from broker.coordinator.share.limits import Limits
+from broker.coordinator.share.share_partition import SharePartition
 
 BATCH_OPTIMIZED: Final = 0  # values of ShareFetch's ShareAcquireMode
 RECORD_LIMIT: Final = 1
@@ -40,7 +41,7 @@ class ReadBatch(NamedTuple):
     is_control: bool = False
 
 
-class Wish(NamedTuple):
+class AcquireRequest(NamedTuple):
     """Who asks for how much. Units: records; `deadline_ms`: when the locks expire."""
 
     member: str
@@ -50,35 +51,35 @@ class Wish(NamedTuple):
     mode: int = BATCH_OPTIMIZED
 
 
-def enough_read(partition: SharePartition, wish: Wish, fetch_offset: int, first_read: int) -> int:
+def enough_read(partition: SharePartition, asked: AcquireRequest, fetch_offset: int, first_read: int) -> int:
     """With the batches up to and with this offset at hand, more of them change nothing.
 
     All records in flight lie before it, and as many behind them as the member asks for. `first_read`: the first offset
     of the first batch, beyond `fetch_offset` where the log was compacted.
     """
-    return max(partition.end_offset, fetch_offset - 1, first_read - 1) + wish.most_records
+    return max(partition.end_offset, fetch_offset - 1, first_read - 1) + asked.most_records
 
 
 def acquire(
-    partition: SharePartition, limits: Limits, wish: Wish, fetch_offset: int, batches: Sequence[ReadBatch]
+    partition: SharePartition, limits: Limits, asked: AcquireRequest, fetch_offset: int, batches: Sequence[ReadBatch]
 ) -> tuple[list[Acquired], int]:
     """What the member acquires of the batches, and how many records it is.
 
     `batches`: whole batches, in order, the first of which holds `fetch_offset` or is the next one in the log.
     """
-    if wish.most_records <= 0 or not batches or batches[-1].last < partition.start_offset:
+    if asked.most_records <= 0 or not batches or batches[-1].last < partition.start_offset:
         return [], 0
-    most, last = _capacity(partition, limits, wish.most_records, fetch_offset, batches[-1].last)
+    most, last = _capacity(partition, limits, asked.most_records, fetch_offset, batches[-1].last)
     if most <= 0:
         return [], 0
-    return _Acquisition(partition, limits, wish, batches, most, last).run(fetch_offset)
+    return _Acquisition(partition, limits, asked, batches, most, last).run(fetch_offset)
 
 
 def acquire_new(
-    partition: SharePartition, limits: Limits, wish: Wish, batches: Sequence[ReadBatch]
+    partition: SharePartition, limits: Limits, asked: AcquireRequest, batches: Sequence[ReadBatch]
 ) -> tuple[list[Acquired], int]:
     """`acquire` of batches that lie behind all records in flight, where there is room for all that the member wants."""
-    acquisition = _Acquisition(partition, limits, wish, batches, wish.most_records, batches[-1].last)
+    acquisition = _Acquisition(partition, limits, asked, batches, asked.most_records, batches[-1].last)
     acquisition.take_new()
     return acquisition.found, acquisition.count
 
@@ -101,18 +102,18 @@ class _Acquisition:
         self,
         partition: SharePartition,
         limits: Limits,
-        wish: Wish,
+        asked: AcquireRequest,
         batches: Sequence[ReadBatch],
         most: int,
         last: int,
     ) -> None:
         self.partition = partition
         self.limits = limits
-        self.wish = wish
+        self.asked = asked
         self.batches = batches
         self.most = most
         self.last = last  # the last offset to acquire
-        self.exact = wish.mode == RECORD_LIMIT
+        self.exact = asked.mode == RECORD_LIMIT
         self.found: list[Acquired] = []
         self.count = 0
 
@@ -170,8 +171,8 @@ class _Acquisition:
                 if careful and taken:
                     return True
             elif batch.whole.state == AVAILABLE:
-                lock = self.partition.lock(batch.first, batch.last, self.wish.deadline_ms)
-                batch.whole.take(self.wish.member, lock)
+                lock = self.partition.lock(batch.first, batch.last, self.asked.deadline_ms)
+                batch.whole.take(self.asked.member, lock)
                 self.found.append(Acquired(batch.first, batch.last, batch.whole.count))
                 self.count += len(batch)
         return False
@@ -196,7 +197,7 @@ class _Acquisition:
                 break
             if count >= limits.careful_from and most_careful < 0:
                 most_careful = max(1, len(batch) >> (count - limits.careful_from + 1))
-            delivery.take(self.wish.member, self.partition.lock(offset, offset, self.wish.deadline_ms))
+            delivery.take(self.asked.member, self.partition.lock(offset, offset, self.asked.deadline_ms))
             taken.append((offset, delivery.count))
             if alone and delivery.count == limits.most_deliveries:
                 break
@@ -250,18 +251,18 @@ class _Acquisition:
     def _new_batches(self, first: int, last: int, most: int) -> list[Acquired]:
         """New batches in flight, each of whole record batches and of about the batch size."""
         made: list[tuple[int, int]] = []
-        if not self.exact and last - first + 1 > self.wish.batch_size:
+        if not self.exact and last - first + 1 > self.asked.batch_size:
             for batch in self.batches:
                 if batch.first > last:
                     break
-                if batch.first - first >= self.wish.batch_size:
+                if batch.first - first >= self.asked.batch_size:
                     made.append((first, batch.first - 1))
                     first = batch.first
         made.append((first, last))
-        partition, member = self.partition, self.wish.member
+        partition, member = self.partition, self.asked.member
         if self.exact and last - first + 1 > most:
             limit = first + most - 1
-            lock = partition.lock(first, limit, self.wish.deadline_ms)
+            lock = partition.lock(first, limit, self.asked.deadline_ms)
             new = Batch(first, last, Delivery(AVAILABLE, 0))
             for offset, delivery in new.split().items():
                 if offset <= limit:
@@ -270,7 +271,7 @@ class _Acquisition:
             partition.find_next = True
             return [Acquired(first, limit, 1)]
         for low, high in made:
-            lock = partition.lock(low, high, self.wish.deadline_ms)
+            lock = partition.lock(low, high, self.asked.deadline_ms)
             partition.batches.add(Batch(low, high, Delivery(ACQUIRED, 1, member, lock)))
         return [Acquired(low, high, 1) for low, high in made]
 

@@ -21,7 +21,7 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
+    from broker.cluster.data.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.shard_parts import Answers

@@ -131,9 +131,11 @@ class Batches:
         return self._by_first.get(first)
 
     def first(self) -> Batch:
+        """The batch with the lowest offsets. Errors: IndexError: there is none."""
         return self._by_first[self._firsts[0]]
 
     def last(self) -> Batch:
+        """The batch with the highest offsets. Errors: IndexError: there is none."""
         return self._by_first[self._firsts[-1]]
 
     def floor(self, offset: int) -> Batch | None:
@@ -159,5 +161,6 @@ class Batches:
         del self._firsts[:at]
 
     def clear(self) -> None:
+        """Remove all batches."""
         self._firsts.clear()
         self._by_first.clear()

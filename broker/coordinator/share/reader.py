@@ -7,7 +7,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.coordinator.share.aborted import aborted_batches, archive_aborted
-from broker.coordinator.share.acquire import Acquired, ReadBatch, Wish, acquire, acquire_new, enough_read
+from broker.coordinator.share.acquire import Acquired, AcquireRequest, ReadBatch, acquire, acquire_new, enough_read
 from protocol.record_batch import (
     ABORT,
     CONTROL,
@@ -22,14 +22,15 @@ from protocol.record_batch import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker.coordinator.share.share_partition import Limits, SharePartition
+    from broker.coordinator.share.limits import Limits
+    from broker.coordinator.share.share_partition import SharePartition
     from broker.partitions.partition import Partition
     from storage.log.log import FileSlice
 
 SMALL_BYTES: Final = 1 << 16  # up to this size the records are read at once, to look at their headers
 
 
-class Taken(NamedTuple):
+class AcquiredRecords(NamedTuple):
     """What a member gets of one partition."""
 
     records: bytes | FileSlice
@@ -37,8 +38,8 @@ class Taken(NamedTuple):
     total: int  # records
 
 
-class Behind(NamedTuple):
-    """Record batches behind all records in flight: their offsets, and where each ends in the slice."""
+class NewBatches(NamedTuple):
+    """Record batches after all records in flight: their offsets, and where each ends in the slice."""
 
     found: FileSlice
     data: bytes | None  # the slice's bytes, of a small one
@@ -46,7 +47,7 @@ class Behind(NamedTuple):
     ends: list[int]
 
 
-NOTHING: Final = Taken(b"", (), 0)
+NOTHING: Final = AcquiredRecords(b"", (), 0)
 _WALK: Final = Struct(">qi11xi")  # of a batch's header: base offset, length, last offset delta
 
 
@@ -66,13 +67,19 @@ def peek(
 
 
 def take(
-    partition: Partition, state: SharePartition, limits: Limits, wish: Wish, found: FileSlice, *, committed: bool
-) -> Taken:
+    partition: Partition,
+    state: SharePartition,
+    limits: Limits,
+    asked: AcquireRequest,
+    found: FileSlice,
+    *,
+    committed: bool,
+) -> AcquiredRecords:
     """Acquire records of what `peek` has found. Errors: StorageError, OSError."""
     data = found.read() if len(found) <= SMALL_BYTES else None
     offset = state.next_fetch_offset()
-    batches, places = _headers(found, data, partial(enough_read, state, wish, offset), committed=committed)
-    acquired, count = acquire(state, limits, wish, offset, batches)
+    batches, places = _headers(found, data, partial(enough_read, state, asked, offset), committed=committed)
+    acquired, count = acquire(state, limits, asked, offset, batches)
     if committed and acquired:
         aborted = partition.aborted_transactions(offset, found.end_offset)
         if aborted:
@@ -85,13 +92,13 @@ def take(
         wanted = [max([at for at, batch in enumerate(batches) if batch.first <= first], default=0)]
     start, stop = places[wanted[0]], places[wanted[-1] + 1]
     if data is not None:
-        return Taken(data[start:stop], acquired, count)
-    return Taken(found.part(start, stop, batches[wanted[-1]].last + 1), acquired, count)
+        return AcquiredRecords(data[start:stop], acquired, count)
+    return AcquiredRecords(found.part(start, stop, batches[wanted[-1]].last + 1), acquired, count)
 
 
 def read_new(
     partition: Partition, state: SharePartition, most_bytes: int, likely_bytes: int, most_records: int, min_bytes: int
-) -> Behind | None:
+) -> NewBatches | None:
     """`peek` where `state.is_plain`: as many of the same batches as it takes to acquire so many records.
 
     None: there are none, or too few bytes, or the first batch begins below the next fetch offset.
@@ -107,17 +114,17 @@ def read_new(
         found = log.read(offset, size, limit_offset=limit)
         if found is None:
             return None
-        behind = _behind(found, most_records)
-        first, last = behind.batches[0].first, behind.batches[-1].last
+        new = _new_batches(found, most_records)
+        first, last = new.batches[0].first, new.batches[-1].last
         if first < offset:
             return None
         is_enough = last - first + 1 >= most_records and len(found) >= min_bytes
         if is_enough or size == most_bytes or found.end_offset >= limit:
-            return behind if len(found) >= min(min_bytes, most_bytes) else None
+            return new if len(found) >= min(min_bytes, most_bytes) else None
         size = most_bytes
 
 
-def _behind(found: FileSlice, most_records: int) -> Behind:
+def _new_batches(found: FileSlice, most_records: int) -> NewBatches:
     size = len(found)
     data = found.read() if size <= SMALL_BYTES else None
     batches, ends, at, most = [], [], 0, -1
@@ -131,18 +138,18 @@ def _behind(found: FileSlice, most_records: int) -> Behind:
             most = base_offset + most_records - 1
         if base_offset + delta >= most:
             break
-    return Behind(found, data, batches, ends)
+    return NewBatches(found, data, batches, ends)
 
 
-def take_new(state: SharePartition, limits: Limits, wish: Wish, behind: Behind) -> Taken:
+def take_new(state: SharePartition, limits: Limits, asked: AcquireRequest, new: NewBatches) -> AcquiredRecords:
     """`take` of what `read_new` has found, where there is room for all that the member wants."""
-    found, data, batches, ends = behind
-    acquired, count = acquire_new(state, limits, wish, batches)
+    found, data, batches, ends = new
+    acquired, count = acquire_new(state, limits, asked, batches)
     last = acquired[-1].last
     at = next(at for at, batch in enumerate(batches) if batch.last >= last)
     if data is not None:
-        return Taken(data if ends[at] == len(data) else data[: ends[at]], acquired, count)
-    return Taken(found.part(0, ends[at], batches[at].last + 1), acquired, count)
+        return AcquiredRecords(data if ends[at] == len(data) else data[: ends[at]], acquired, count)
+    return AcquiredRecords(found.part(0, ends[at], batches[at].last + 1), acquired, count)
 
 
 def _headers(

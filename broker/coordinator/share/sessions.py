@@ -18,7 +18,7 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _MAX_INT32: Final = 2**31 - 1
 
-Place = tuple[bytes, int]  # topic id, partition
+PartitionKey = tuple[bytes, int]  # topic id, partition
 Name = tuple[int, str, str]  # node, group, member
 
 
@@ -27,21 +27,22 @@ class ShareSession:
 
     __slots__ = ("connection", "epoch", "group_id", "member_id", "partitions")
 
-    def __init__(self, group_id: str, member_id: str, places: Iterable[Place], connection: object) -> None:
+    def __init__(self, group_id: str, member_id: str, places: Iterable[PartitionKey], connection: object) -> None:
         self.group_id = group_id
         self.member_id = member_id
         self.connection = connection  # with which it ends
         self.epoch = 1
-        self.partitions: dict[Place, bool] = dict.fromkeys(places, False)  # whether the client has to be answered
+        # whether the client has to be answered
+        self.partitions: dict[PartitionKey, bool] = dict.fromkeys(places, False)
 
-    def update(self, places: Iterable[Place], forgotten: Iterable[Place]) -> None:
+    def update(self, places: Iterable[PartitionKey], forgotten: Iterable[PartitionKey]) -> None:
         """Add partitions, and remove others."""
         for place in places:
             self.partitions.setdefault(place, True)
         for place in forgotten:
             self.partitions.pop(place, None)
 
-    def must_answer(self, place: Place, *, has_records: bool, has_error: bool) -> bool:
+    def must_answer(self, place: PartitionKey, *, has_records: bool, has_error: bool) -> bool:
         """Whether a response includes the partition. One with records moves to the end, so that none starves."""
         if place not in self.partitions:
             return True
@@ -85,7 +86,7 @@ class ShareSessions:
         return session
 
     def begin(
-        self, node_id: int, group_id: str, member_id: str, places: Iterable[Place], connection: object
+        self, node_id: int, group_id: str, member_id: str, places: Iterable[PartitionKey], connection: object
     ) -> ShareSession:
         """A new session in place of the member's old one. Errors: SHARE_SESSION_LIMIT_REACHED."""
         self.remove(node_id, group_id, member_id)

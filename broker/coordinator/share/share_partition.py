@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from broker.coordinator.share.combine import StateBatch
 from broker.coordinator.share.dead_letters.letter import Letter
@@ -34,33 +34,10 @@ from broker.coordinator.share.in_flight import (
     Delivery,
     Lock,
 )
+from broker.coordinator.share.limits import Limits
 from broker.coordinator.share.state import ShareState
 
 SPARE_LOCKS: Final = 64  # that are over, and may stay on the heap beside as many as there are locks
-
-
-class Limits(NamedTuple):
-    """The settings of the share group. Units: records and milliseconds."""
-
-    most_deliveries: int
-    most_in_flight: int
-    lock_ms: int
-    may_renew: bool = True
-    has_queue: bool = False  # for dead letters
-
-    @property
-    def careful_from(self) -> int:
-        """From this many deliveries on, records are delivered in smaller and smaller parts, the last time alone."""
-        return max(2, -(-self.most_deliveries // 2))
-
-    @property
-    def given_up(self) -> int:
-        """The state of a record that no consumer is to get any more."""
-        return ARCHIVING if self.has_queue else ARCHIVED
-
-    def after_release(self, count: int) -> int:
-        """The state of a record that is given back after this many deliveries."""
-        return self.given_up if count >= self.most_deliveries else AVAILABLE
 
 
 def _has_lock(lock: Lock, delivery: Delivery) -> bool:

@@ -19,10 +19,11 @@ from broker.coordinator.share.coordinator import ShareCoordinator
 from broker.coordinator.share.dead_letters.addressee import has_queue
 from broker.coordinator.share.dead_letters.letter import REJECTED, TOO_OFTEN, Letter
 from broker.coordinator.share.in_flight import ARCHIVING
+from broker.coordinator.share.limits import Limits
 from broker.coordinator.share.lost import without_lost
 from broker.coordinator.share.machine import Update
 from broker.coordinator.share.sessions import ShareSessions
-from broker.coordinator.share.share_partition import Limits, SharePartition
+from broker.coordinator.share.share_partition import SharePartition
 from broker.coordinator.share.start import start_offset
 from broker.coordinator.share.state import NOT_STARTED, Key
 from broker.coordinator.written import Records
@@ -30,7 +31,8 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.combine import StateBatch
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("momus.share")
 
 
-class Live:
+class LivePartition:
     """A share partition with its alarm, and the parked fetches that wait for records to be given back."""
 
     __slots__ = ("alarm", "alarm_ms", "gone", "index", "key", "state", "waiters")
@@ -80,7 +82,7 @@ class SharePartitions:
         self._config = config
         self._metadata_shard = metadata_shard
         self._partitions = partitions
-        self._live: dict[Key, Live] = {}
+        self._live: dict[Key, LivePartition] = {}
         self._post: Post | None = None
         coordinator.reloaded.append(self._drop)
 
@@ -137,7 +139,7 @@ class SharePartitions:
 
     # -- live states
 
-    def get(self, group_id: str, topic: Topic, index: int) -> Live:
+    def get(self, group_id: str, topic: Topic, index: int) -> LivePartition:
         """The share partition; made from its stored state at its first use.
 
         Errors:  COORDINATOR_NOT_AVAILABLE; UNKNOWN_SERVER_ERROR: the group has no state for it; NOT_LEADER_OR_FOLLOWER:
@@ -147,7 +149,7 @@ class SharePartitions:
         live = self._live.get(key)
         if live is None:
             state = self._load(key, topic, index)
-            live = self._live[key] = Live(key, self.coordinator.index_of(key), state)
+            live = self._live[key] = LivePartition(key, self.coordinator.index_of(key), state)
             archiving = state.archiving()
             if archiving:
                 flush_state = self.coordinator.shard_at(live.index).flush_state
@@ -171,7 +173,7 @@ class SharePartitions:
             self._append(key, shard, leader_epoch, stored.start_offset, count, ())
         return SharePartition.from_state(stored, start, leader_epoch)
 
-    def known(self, group_id: str, topic_id: bytes, index: int) -> Live | None:
+    def known(self, group_id: str, topic_id: bytes, index: int) -> LivePartition | None:
         """The share partition, if it is in use."""
         return self._live.get(Key(group_id, topic_id, index))
 
@@ -179,7 +181,7 @@ class SharePartitions:
 
     def acknowledge(
         self,
-        live: Live,
+        live: LivePartition,
         member: str,
         acknowledgements: Sequence[Acknowledgement],
         limits: Limits,
@@ -207,13 +209,13 @@ class SharePartitions:
             if live is not None:
                 self._give_back(live, live.state.release(member, self.limits(group_id)))
 
-    def _expire(self, live: Live, now_ms: int) -> None:
+    def _expire(self, live: LivePartition, now_ms: int) -> None:
         """Locks have expired."""
         live.alarm_ms = None
         if not live.gone:
             self._give_back(live, live.state.expire(now_ms, self.limits(live.key.group_id)))
 
-    def _give_back(self, live: Live, batches: Sequence[StateBatch]) -> None:
+    def _give_back(self, live: LivePartition, batches: Sequence[StateBatch]) -> None:
         """Store what was given back. If it cannot be stored, it is given back all the same, as in Kafka."""
         if batches:
             letters = [
@@ -226,7 +228,9 @@ class SharePartitions:
                 live.state.move_start()
         self.settle(live)
 
-    def _store(self, live: Live, shard: Shard, batches: Sequence[StateBatch], letters: Sequence[Letter] = ()) -> None:
+    def _store(
+        self, live: LivePartition, shard: Shard, batches: Sequence[StateBatch], letters: Sequence[Letter] = ()
+    ) -> None:
         """Append states, then move the start offset, and send letters to the group's dead-letter queue.
 
         Errors:  COORDINATOR_NOT_AVAILABLE: the log cannot be written.
@@ -281,7 +285,7 @@ class SharePartitions:
         except StorageError as error:  # the shard was reloaded, and this state forgotten
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
-    def settle(self, live: Live) -> None:
+    def settle(self, live: LivePartition) -> None:
         """After a change: set the alarm of the next lock, and let parked fetches look again.
 
         An alarm that would ring too early stays: when it rings, it is set anew.
@@ -295,7 +299,7 @@ class SharePartitions:
         self.poll(live)
 
     @staticmethod
-    def poll(live: Live) -> None:
+    def poll(live: LivePartition) -> None:
         """Let the parked fetches look again, oldest first."""
         for wait in list(live.waiters):
             wait.poll()

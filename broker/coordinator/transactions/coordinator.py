@@ -35,9 +35,10 @@ from protocol.messages.transactions import EndTxnResponse
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.directory import DataDirectory
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.data.directory import DataDirectory
+    from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.nodes import Nodes
+    from broker.cluster.topics import Topic
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.shard_parts import Answers

@@ -46,6 +46,7 @@ def group_head(delta: int, key: bytes, value_size: int) -> bytes:
 
 
 def wire_partitions(partitions: Partitions) -> bytes:
+    """The partitions of a transaction as a compact array of topics, as TransactionLogValue has them."""
     return uvarint(len(partitions) + 1) + b"".join(map(_wire_topic, partitions.items()))
 
 

@@ -19,7 +19,6 @@ from broker.shell.control.openapi import describe
 from broker.shell.control.routes import Call, Medium, Process, RefusedError, Route, Routes, Stream
 from broker.shell.page import PAGE
 
-API_VERSION: Final = "1"
 LOAD_BYTES: Final = 32 << 20  # of files that fill a cluster, in one body
 MOST_STREAMS: Final = 16  # of events: other requests must find room
 
@@ -30,20 +29,22 @@ class Control:
     def __init__(self, process: Process, token: str | None = None) -> None:
         self._process = process
         self.routes = Routes()
-        self.routes.add_of_process(
-            [
-                Route("GET", "/", self._index, "This list.", answer={"*": {"*": str}}),
-                Route("GET", "/openapi.json", self._openapi, "The OpenAPI description.", answer=dict),
-                Route(
-                    "GET",
-                    "/events",
-                    self._watch,
-                    "What a GET answers, as server-sent events: now, and again whenever it has changed.",
-                    query={"path": "the path of the GET, with its parameters", "every_ms": "how often to look; 1000"},
-                    answer=Medium("text/event-stream"),
-                ),
-            ]
+        own = (
+            Route("GET", "/", self._index, "This list.", answer={"*": {"*": str}}),
+            Route("GET", "/openapi.json", self._openapi, "The OpenAPI description.", answer=dict),
+            Route(
+                "GET",
+                "/events",
+                self._watch,
+                "What a GET answers, as server-sent events: now, and again whenever it has changed.",
+                query={"path": "the path of the GET, with its parameters", "every_ms": "how often to look; 1000"},
+                answer=Medium("text/event-stream"),
+                name="events",
+            ),
         )
+        for route in own:
+            route.tag = "page" if route.path == "/events" else "description"
+        self.routes.add_of_process(own)
         self.routes.add_of_process(_routes_in(of_process))
         self.routes.add_of_cluster(_routes_in(of_cluster))
         self._http = HttpServer(self._respond, token, lambda target: f"{target}/".startswith(f"{PAGE}/"))
@@ -68,7 +69,7 @@ class Control:
         }
 
     async def _openapi(self, process: Process, call: Call) -> dict[str, Any]:
-        return describe(self.routes, API_VERSION)
+        return describe(self.routes)
 
     async def _watch(self, process: Process, call: Call) -> Stream:
         from broker.shell.control.watching import check_every, watch  # 1 ms: most endpoints have no page open
@@ -91,6 +92,8 @@ class Control:
 
 
 def _routes_in(folder: ModuleType) -> Iterator[Route]:
-    """What the files of a folder list as ROUTES."""
+    """What the files of a folder list as ROUTES, each tagged by its file: those of page_*.py with "page"."""
     for module in pkgutil.iter_modules(folder.__path__):
-        yield from importlib.import_module(f"{folder.__name__}.{module.name}").ROUTES
+        for route in importlib.import_module(f"{folder.__name__}.{module.name}").ROUTES:
+            route.tag = module.name.partition("_")[0]
+            yield route

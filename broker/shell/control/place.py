@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from broker.cluster.copies import CONTROL
+from broker.cluster.data.copies import CONTROL
 
 
 def write_place(data_dir: str, address: str, token: str | None) -> None:

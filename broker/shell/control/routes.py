@@ -5,8 +5,9 @@ ClusterServer. A route of a cluster is declared once, "/clock", and served twice
 /_admin for the cluster "default".
 
 Bodies and answers are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), BYTES, a list with the shape
-of its items, a dict of fields, a dict with the key "*" for any names, or Optional_(shape) for a field that may be left
-out. Bodies are checked against their shape before the handler is called.
+of its items, a dict of fields, a dict with the key "*" for any names, Told(shape, name) for what is described further
+in schemas.py, or Optional_(shape) for a field that may be left out. Bodies are checked against their shape before the
+handler is called.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Process(Protocol):
         self, source: ClusterServer, name: str | None, *, snapshot: str | None = None, listen: str | None = None
     ) -> ClusterServer: ...
     async def remove(self, name: str) -> None: ...
+    def refuses(self, method: str, path: str) -> str | None: ...
     async def open_registry(self, cluster: ClusterServer, host: str, port: int) -> str: ...
 
 
@@ -73,6 +75,16 @@ class Optional_:  # noqa: N801  # reads as the type that it stands for
 
 
 BYTES: Final = object()  # the shape of a text, null or {"base64": "..."}, which its handler checks
+
+
+class Told:
+    """The shape of a value that its handler checks further, or of an answer, by its name in schemas.py."""
+
+    __slots__ = ("name", "shape")
+
+    def __init__(self, shape: Shape, name: str) -> None:
+        self.shape = shape  # what is checked before the handler is called
+        self.name = name
 
 
 class Medium:
@@ -127,9 +139,12 @@ class Route:
     query    the parameters after the path: name -> what it is for.
     answer   the shape of the JSON that is answered with status 200; Text, or a Medium: something else.
     example  a body that works, for the description.
+    errors   HTTP status -> when it is answered, beyond those that the path, the query and the body imply.
+    name     of the operation, for the description; that of the handler's function unless given.
+    tag      what it is about, for the description: set by whoever adds it.
     """
 
-    __slots__ = ("_handler", "about", "answer", "body", "example", "method", "path", "query")
+    __slots__ = ("_handler", "about", "answer", "body", "errors", "example", "method", "name", "path", "query", "tag")
 
     def __init__(
         self,
@@ -142,7 +157,12 @@ class Route:
         body: Shape = None,
         query: dict[str, str] | None = None,
         example: dict[str, Any] | None = None,
+        errors: dict[int, str] | None = None,
+        name: str | None = None,
     ) -> None:
+        self.tag = ""
+        self.name = name or (handler if isinstance(handler, str) else handler.__name__).rpartition(":")[2].strip("_")
+        self.errors = errors or {}
         self.method = method
         self.path = path
         self._handler = handler
@@ -162,7 +182,7 @@ class Route:
         return handler  # type: ignore[no-any-return]  # what the table names is a handler
 
 
-class Place:
+class ServedPath:
     """A path that is served: its methods, and which of them belong to a cluster."""
 
     __slots__ = ("methods", "of_cluster", "path", "words")
@@ -174,9 +194,7 @@ class Place:
         self.methods: dict[str, Route] = {}
 
     def match(self, words: list[str]) -> dict[str, str] | None:
-        """The values of the names in the path; None: another path."""
-        if len(words) != len(self.words):
-            return None
+        """The values of the names in the path, of as many words; None: another path."""
         found = {}
         for mine, word in zip(self.words, words, strict=True):
             if mine[:1] == "{":
@@ -190,7 +208,8 @@ class Routes:
     """All routes, in the order in which they were added."""
 
     def __init__(self) -> None:
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ServedPath] = {}
+        self._of_length: dict[int, list[ServedPath]] = {}  # by the number of words in the path
 
     def add_of_process(self, routes: Iterable[Route]) -> None:
         """Serve routes of the process."""
@@ -205,7 +224,10 @@ class Routes:
                 self._add(DEFAULT_PREFIX + route.path, route, of_cluster=True)
 
     def _add(self, path: str, route: Route, *, of_cluster: bool) -> None:
-        place = self.places.setdefault(path, Place(path))
+        place = self.places.get(path)
+        if place is None:
+            place = self.places[path] = ServedPath(path)
+            self._of_length.setdefault(len(place.words), []).append(place)
         assert route.method not in place.methods, f"{route.method} {path} is there twice"
         place.methods[route.method] = route
         if of_cluster:
@@ -219,7 +241,7 @@ class Routes:
             from urllib.parse import unquote  # 2 ms: few names need it
 
             words = [unquote(word) for word in words]
-        for place in self.places.values():
+        for place in self._of_length.get(len(words), ()):
             found = place.match(words)
             if found is not None:
                 break
@@ -235,12 +257,16 @@ class Routes:
             check("", route.body, body)
         call = Call(found, _parse_query(route, query), body)
         owner: Any = process
-        if method in place.of_cluster:
+        is_of_cluster = method in place.of_cluster
+        if is_of_cluster:
             owner = find_cluster(process, call.words.get("cluster", DEFAULT_CLUSTER))
-            if owner.recording is not None:
-                owner.recording.called(method, _path(route, found), body, owner.clock.now_ms())
+        if (sentence := owner.refuses(method, route.path)) is not None:
+            raise RefusedError(501, sentence)
+        if is_of_cluster and owner.recording is not None:
+            owner.recording.called(method, _path(route, found), body, owner.clock.now_ms())
         try:
-            return await route.load()(owner, call)
+            handle = (owner.instead(method, route.path) if is_of_cluster else None) or route.load()
+            return await handle(owner, call)
         except ClusterRefusedError as error:
             raise RefusedError(404 if isinstance(error, UnknownSnapshotError) else 409, str(error)) from None
 
@@ -277,6 +303,8 @@ def _parse_query(route: Route, query: str) -> dict[str, str]:
 def check(where: str, shape: Shape, value: Any) -> None:
     """Check a value against a shape. Errors: RefusedError."""
     if isinstance(shape, Optional_):
+        shape = shape.shape
+    if isinstance(shape, Told):
         shape = shape.shape
     if shape is BYTES:
         return

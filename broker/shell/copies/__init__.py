@@ -1,4 +1,4 @@
 """Owns what is kept of a cluster beside its life: snapshots, and recordings, which begin with one.
 
-Start at snapshots.py. How a data directory is copied: broker/cluster/copies.py.
+Start at snapshots.py. How a data directory is copied: broker/cluster/data/copies.py.
 """

@@ -11,7 +11,7 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.cluster.copies import RECORDINGS, SNAPSHOTS
+from broker.cluster.data.copies import RECORDINGS, SNAPSHOTS
 from broker.journal.reading import describe, entries
 from broker.journal.recording import Recording
 from broker.journal.secrets import is_secret_setting

@@ -1,8 +1,8 @@
 """The snapshots of a cluster, by name: copies of its data directory, on its disk or in memory.
 
-A snapshot holds what a restart would find at that moment (broker/cluster/copies.py), and how the clock was moved. It
-is in a folder of its own in the data directory, or in memory where the cluster does, and stays through resets and
-restores. On disk a later process finds it again.
+A snapshot holds what a restart would find at that moment (broker/cluster/data/copies.py), and how the clock was
+moved. It is in a folder of its own in the data directory, or in memory where the cluster does, and stays through
+resets and restores. On disk a later process finds it again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.cluster.copies import DISCARDED, SNAPSHOTS, copy_directory
+from broker.cluster.data.copies import DISCARDED, SNAPSHOTS, copy_directory
 from broker.shell.cluster_plan import NAME, ClusterRefusedError, Names, Origin, UnknownSnapshotError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.cluster.copies import LOADED
+from broker.cluster.data.copies import LOADED
 from broker.load.items import Load
 from broker.load.problems import LoadError, LoadFailedError
 from broker.shell.control.routes import RefusedError

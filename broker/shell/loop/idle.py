@@ -30,4 +30,4 @@ def close_idle(clients: Clients, limit_ms: int, most: int) -> bool:
 
 def close(connection: Connection) -> None:
     """Hang up once the client has what was sent to it; at once if it does not read: that could take for ever."""
-    (connection.transport.abort if connection.stuffed else connection.transport.close)()
+    (connection.transport.abort if connection.write_paused else connection.transport.close)()

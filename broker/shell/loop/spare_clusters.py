@@ -66,6 +66,7 @@ class SpareClusters:
         self._making: set[Wanted] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
+        self._expiry: dict[ClusterServer, asyncio.TimerHandle] = {}  # of each that is ready
         self.names: set[str] = set()  # of those that are ready or being made
 
     def take(self, wanted: Wanted) -> ClusterServer | None:
@@ -73,7 +74,7 @@ class SpareClusters:
         ready = self._ready.get(wanted)
         while ready:
             cluster = ready.popleft()
-            self.names.discard(cluster.name)
+            self._gone(cluster)
             if not cluster.broker.metrics.connections_accepted:
                 return cluster
             self._run(self._drop(cluster))
@@ -105,7 +106,7 @@ class SpareClusters:
         for ready in self._ready.values():
             for cluster in [each for each in ready if each.name == name]:
                 ready.remove(cluster)
-                self._run(self._drop(cluster))
+                self._drop_spare(cluster)
 
     def _fill_in_a_pause(self, wanted: Wanted, before: int, looks: int = 0) -> None:
         def look() -> None:
@@ -136,27 +137,36 @@ class SpareClusters:
             await self._drop(cluster)
             return
         self._ready[wanted].append(cluster)
-        self._later(KEPT_S, lambda: self._expire(wanted, cluster))
+        self._expiry[cluster] = self._later(KEPT_S, lambda: self._expire(wanted, cluster))
         self._fill(wanted)
 
     def _expire(self, wanted: Wanted, cluster: ClusterServer) -> None:
-        if cluster in self._ready.get(wanted, ()):
-            self._ready[wanted].remove(cluster)
-            self.names.discard(cluster.name)
-            self._run(self._drop(cluster))
+        self._ready[wanted].remove(cluster)
+        self._drop_spare(cluster)
 
     def _forget(self, wanted: Wanted) -> None:
         for cluster in self._ready.pop(wanted, ()):
-            self.names.discard(cluster.name)
-            self._run(self._drop(cluster))
+            self._drop_spare(cluster)
 
-    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+    def _drop_spare(self, cluster: ClusterServer) -> None:
+        self._gone(cluster)
+        self._run(self._drop(cluster))
+
+    def _gone(self, cluster: ClusterServer) -> None:
+        """It is no spare any more. Its timer would keep it in memory, long after its test."""
+        self.names.discard(cluster.name)
+        timer = self._expiry.pop(cluster)
+        timer.cancel()
+        self._timers.discard(timer)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         def ring() -> None:
             self._timers.discard(timer)
             call()
 
         timer = self._loop.call_later(seconds, ring)
         self._timers.add(timer)
+        return timer
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -168,6 +178,7 @@ class SpareClusters:
         for timer in self._timers:
             timer.cancel()
         self._seen.clear()
+        self._expiry.clear()
         ready = [cluster for each in self._ready.values() for cluster in each]
         self._ready.clear()
         await asyncio.gather(*self._tasks, return_exceptions=True)

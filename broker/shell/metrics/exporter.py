@@ -21,7 +21,7 @@ from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
 
 Labels: TypeAlias = "dict[str, object]"
 
@@ -76,6 +76,15 @@ def sizes(broker: Broker) -> Iterator[Value]:
     yield BROKERS, len(broker.nodes), {}
     for node in broker.nodes.up:
         yield BROKER, 1, {"id": node.node_id, "address": host_port(node.main.host, node.main.port)}
+    if broker.upstream is None:
+        yield from _kept(broker)
+    for name, value, tags in own_gauges(broker):
+        if name in OWN:
+            yield OWN[name], value, dict(tags)
+
+
+def _kept(broker: Broker) -> Iterator[Value]:
+    """Those of topics and groups; a proxy keeps none."""
     ends: dict[tuple[str, int], int] = {}
     for topic in list(broker.metadata.topics.values()):
         yield PARTITIONS, len(topic.partitions), {"topic": topic.name}
@@ -83,9 +92,6 @@ def sizes(broker: Broker) -> Iterator[Value]:
             yield from _partition(broker, topic, index, ends)
     yield from _groups(broker, ends)
     yield NOT_LOADED, sum(map(broker.directory.exists, repeat(OFFSETS_TOPIC), _not_loaded(broker))), {}
-    for name, value, tags in own_gauges(broker):
-        if name in OWN:
-            yield OWN[name], value, dict(tags)
 
 
 def _partition(broker: Broker, topic: Topic, index: int, ends: dict[tuple[str, int], int]) -> Iterator[Value]:

@@ -52,7 +52,8 @@ def commits(machine: GroupMachine, group_id: str) -> Iterator[tuple[str, int, in
 
 
 def own_gauges(broker: Broker) -> Iterator[Gauge]:
-    """Those that are not of a group: connections, waits, counts, sizes of logs."""
+    """Those that are not of a group: connections, waits, counts, sizes of logs. The counts and sizes of a proxy are not
+    said: it keeps neither topics nor groups."""
     open_partitions = {(p.topic.name, p.index): p for p in broker.partitions.opened()}
     yield "momus_connections", len(broker.clients.open), ()
     yield (
@@ -61,6 +62,8 @@ def own_gauges(broker: Broker) -> Iterator[Gauge]:
         (),
     )
     yield "momus_parked_requests", len(broker.parked), ()
+    if broker.upstream is not None:
+        return
     machines = [shard.machine for _, shard in broker.groups.shards.existing() if shard.machine is not None]
     yield "momus_groups", sum(1 for machine in machines for _ in machine.group_ids()), ()
     yield "momus_topics", len(broker.metadata.topics), ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
@@ -10,7 +11,7 @@ from broker.coordinator.share.in_flight import ARCHIVING
 from broker.coordinator.share.state import Key
 from broker.handlers.group_admin import listed
 from broker.shell.control.calls.group_members import describe, share_offsets
-from broker.shell.control.routes import Call
+from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from broker.shell.metrics.gauges import commits
 from broker.shell.page.topics import UNREADABLE, bounds
@@ -52,14 +53,28 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             "partitions": 0,
         }
         lags = list[int | None]()
+        if kind == "share":
+            lags.extend(await _share_lags(cluster, name))
+            row["partitions"] = len(lags)
         async for topic, index, committed in slices(cluster, commits(machine, name)):
             row["partitions"] += 1
             end = end_of(broker, topic, index)
             lags.append(None if end is None else max(0, end - committed))
-        if kind != "share" and None not in lags:  # a share group commits nothing; its own view asks for its lag
+        if None not in lags:
             row["lag"] = sum(each for each in lags if each is not None)
         rows.append(row)
     return {"offset": offset, "total": total, "loading": loading, "groups": rows}
+
+
+async def _share_lags(cluster: ClusterServer, group: str) -> list[int | None]:
+    """The lag of each partition of a share group, which commits nothing; None where it is not known."""
+    client = LocalClient(cluster.broker, cluster.config)
+    try:
+        return [row.get("lag") for row in await share_offsets(cluster, client, group)]
+    except (RefusedError, *UNREADABLE):
+        return [None]
+    finally:
+        client.close()
 
 
 def end_of(broker: Broker, topic: str, index: int) -> int | None:
@@ -83,6 +98,7 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     client = LocalClient(broker, cluster.config)
     try:
         described = await describe(cluster, client, name)
+        described["assignments"].sort(key=lambda each: (_natural(each["partition"]), each["state"]))
         if described["type"] == "share":
             described["offsets"] = await share_offsets(cluster, client, name)
             described["dead_letters"] = _dead_letters(broker, name, described["offsets"])
@@ -110,6 +126,13 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         )
     offsets.sort(key=lambda each: (each["topic"], each["partition"]))
     return described
+
+
+def _natural(place: str) -> list[tuple[bool, int, str]]:
+    """A key by which "orders-2" comes before "orders-10"."""
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", place) if part
+    ]
 
 
 def _dead_letters(broker: Broker, group: str, offsets: list[dict[str, Any]]) -> dict[str, Any]:

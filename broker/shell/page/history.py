@@ -29,14 +29,14 @@ APIS: Final = ("OffsetCommit", "TxnOffsetCommit")
 async def show_history(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Commits of a group, the newest first: from the log those accepted, from the journal those refused."""
     group, limit = call.words["group"], number(call, "limit", 100, MOST_ROWS, 1)
-    accepted, scanned = await _accepted(cluster, group)
-    rows = [*accepted, *await _refused(cluster, group)]
+    found, scanned = await accepted(cluster, group)
+    rows = [*found, *await _refused(cluster, group)]
     rows.sort(key=lambda row: row["time_ms"])  # commits of one millisecond stay in order
     has_journal = cluster.broker.clients.journal is not None
     return {"group": group, "records_seen": scanned, "has_journal": has_journal, "history": rows[::-1][:limit]}
 
 
-async def _accepted(cluster: ClusterServer, group: str) -> tuple[list[dict[str, Any]], int]:
+async def accepted(cluster: ClusterServer, group: str) -> tuple[list[dict[str, Any]], int]:
     """The rows of accepted commits, and how many records were looked at."""
     broker = cluster.broker
     topic, index = broker.metadata.topics[OFFSETS_TOPIC], broker.groups.index_of(group)
@@ -64,7 +64,7 @@ async def _accepted(cluster: ClusterServer, group: str) -> tuple[list[dict[str, 
                 found = None if value is None else committed_value(value)
                 verdict = "deleted" if found is None else row["outcome"] or "accepted"
                 offset = -1 if found is None else found.offset
-                rows.append(_row(row["timestamp_ms"], topic_id, place, offset, who, verdict, ""))
+                rows.append(_row(row["timestamp_ms"], topic_id, place, offset, who, verdict))
     finally:
         client.close()
     return rows, scanned
@@ -101,10 +101,8 @@ async def _refused(cluster: ClusterServer, group: str) -> list[dict[str, Any]]:
             for each in topic.partitions:
                 place = _name(topic, name_of), each.partition_index
                 if codes.get(place, 0):
-                    sentence = why.get("why") or why.get("fault") or ""
-                    rows.append(
-                        _row(entry.at_ms, *place, each.committed_offset, who, error_label(codes[place]), sentence)
-                    )
+                    row = _row(entry.at_ms, *place, each.committed_offset, who, error_label(codes[place]))
+                    rows.append({**row, "why": why.get("why", ""), "fault": why.get("fault", "")})
     return rows
 
 
@@ -112,9 +110,7 @@ def _name(topic: Any, name_of: Callable[[bytes], str]) -> str:
     return str(topic.name or name_of(getattr(topic, "topic_id", b"")))
 
 
-def _row(
-    time_ms: int, topic: str, partition: int, offset: int, who: dict[str, Any], verdict: str, why: str
-) -> dict[str, Any]:
+def _row(time_ms: int, topic: str, partition: int, offset: int, who: dict[str, Any], verdict: str) -> dict[str, Any]:
     return {
         "time_ms": time_ms,
         "topic": topic,
@@ -122,7 +118,8 @@ def _row(
         "offset": offset,
         **who,
         "verdict": verdict,
-        "why": why,
+        "why": "",
+        "fault": "",
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
@@ -19,7 +20,7 @@ from protocol.messages.fetch import (
 from protocol.record_batch import TRANSACTIONAL, iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from broker.partitions.partition import Partition
     from broker.shell.cluster_server import ClusterServer
@@ -33,34 +34,39 @@ MOST_HEADERS: Final = 50
 SLICE: Final = 100  # records that are left out, before clients are served again
 
 
+class Asked(NamedTuple):
+    """How messages are to be shown."""
+
+    form: str
+    with_aborted: bool
+    limit: int
+
+
+def asked_of(call: Call) -> Asked:
+    """What a call asks for. Errors: RefusedError."""
+    form = call.query.get("form", "auto")
+    if form not in FORMS:
+        raise RefusedError(400, f'"form" takes one of {", ".join(FORMS)}')
+    return Asked(form, call.query.get("aborted", "") == "yes", number(call, "limit", USUAL, MOST, 1))
+
+
 async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Messages from an offset or a time on; without either the newest. Errors: RefusedError."""
     broker, name = cluster.broker, call.words["topic"]
     topic, index = broker.metadata.topics.get(name), number(call, "partition", 0)
     if topic is None or index >= len(topic.partitions):
         raise RefusedError(404, f"no such partition: {name:.100}-{index}")
-    form = call.query.get("form", "auto")
-    if form not in FORMS:
-        raise RefusedError(400, f'"form" takes one of {", ".join(FORMS)}')
-    with_aborted, limit = call.query.get("aborted", "") == "yes", number(call, "limit", USUAL, MOST, 1)
+    wanted = asked_of(call)
     try:
         partition = broker.partitions.get(topic, index)
     except KafkaError as error:
         raise RefusedError(409, f"{name}-{index}: {error}") from None
     leader = topic.partitions[index].leader
     client = LocalClient(broker, cluster.config)
-    schemas = await _registry(cluster) if form == "auto" else None
+    first, end = partition.log_start_offset, partition.high_watermark
     try:
-        start = await _start(call, client, partition, leader, limit)
-        rows, position = [], start
-        async for row in read(client, partition, leader, start):
-            position = row["offset"] + 1
-            del row["batch"]
-            if row.pop("is_dropped") and not with_aborted:
-                continue
-            rows.append(await _texts(name, row, form, schemas))
-            if len(rows) == limit:
-                break
+        start = await start_of(call, client, (name, index), leader, first, end, wanted.limit)
+        rows, position = await page_of(cluster, name, wanted, start, read(client, partition, leader, start))
     finally:
         client.close()
     return {
@@ -74,41 +80,64 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     }
 
 
-async def _start(call: Call, client: LocalClient, partition: Partition, leader: int, limit: int) -> int:
+async def page_of(
+    cluster: ClusterServer, name: str, wanted: Asked, start: int, found: AsyncIterator[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], int]:
+    """As many records as are asked for, as texts, and the offset after them."""
+    schemas = await registry_of(cluster) if wanted.form == "auto" else None
+    rows, position = list[dict[str, Any]](), start
+    async for row in found:
+        position = row["offset"] + 1
+        del row["batch"]
+        if row.pop("is_dropped") and not wanted.with_aborted:
+            continue
+        rows.append(await texts(name, row, wanted.form, schemas))
+        if len(rows) == wanted.limit:
+            break
+    return rows, position
+
+
+async def start_of(
+    call: Call, client: LocalClient, place: tuple[str, int], leader: int, first: int, end: int, limit: int
+) -> int:
     """The offset to begin with. Errors: RefusedError."""
-    first, end = partition.log_start_offset, partition.high_watermark
     if "time_ms" in call.query:
-        at_ms = number(call, "time_ms", 0)
-        found = await offset_at(client, partition.topic.name, partition.index, leader, at_ms)
+        found = await offset_at(client, *place, leader, number(call, "time_ms", 0))
         return found if found >= 0 else end
     return min(max(first, number(call, "offset", max(first, end - limit))), max(first, end))
 
 
-async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
-    """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
-    begins = sorted((first, producer) for producer, first in partition.aborted_transactions(position, 1 << 62))
-    aborting: set[int] = set()
-    taken = 0
-    while position < partition.high_watermark:
-        data = await _fetch(client, partition, leader, position)
-        if not data:
-            return
+class Walk:
+    """Walks over the batches of one partition, and tells the outcome of each record's transaction.
+
+    position     the offset of the next record.
+    begins       the aborted transactions ahead: (first offset, producer id), in order.
+    outcome_of   of a batch, by its header and the producers whose transactions are being aborted there.
+    """
+
+    def __init__(self, position: int, outcome_of: Callable[[Any, set[int]], str]) -> None:
+        self.position = position
+        self.begins: list[tuple[int, int]] = []
+        self._outcome_of = outcome_of
+        self._aborting: set[int] = set()
+        self._taken = 0
+
+    async def rows(self, data: bytes) -> AsyncIterator[dict[str, Any]]:
+        """The records of whole batches from the position on, markers included."""
+        begins, aborting = self.begins, self._aborting
         for place, header in iter_batches(data):
             last = header.base_offset + header.last_offset_delta
             while begins and begins[0][0] <= last:
                 aborting.add(begins.pop(0)[1])
-            outcome = _outcome(partition, header, aborting)
+            outcome = self._outcome_of(header, aborting)
             for record in iter_records(memoryview(data)[place:]):
-                if record.offset < position:
-                    taken += 1
-                    if taken % SLICE == 0:
-                        await asyncio.sleep(0)
+                self._taken += 1
+                if self._taken % SLICE == 0:
+                    await asyncio.sleep(0)
+                if record.offset < self.position:
                     continue
                 if header.is_control and marker(record.key) == "abort marker":
                     aborting.discard(header.producer_id)
-                taken += 1
-                if taken % SLICE == 0:
-                    await asyncio.sleep(0)
                 yield {
                     "offset": record.offset,
                     "batch": header.base_offset,
@@ -122,7 +151,19 @@ async def read(client: LocalClient, partition: Partition, leader: int, position:
                     "is_control": header.is_control,
                     "is_dropped": header.is_control or outcome == "aborted",
                 }
-            position = max(position, last + 1)  # the cleaner may have removed the last records of a batch
+            self.position = max(self.position, last + 1)  # the cleaner may have removed the last records of a batch
+
+
+async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
+    """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
+    walk = Walk(position, partial(_outcome, partition))
+    walk.begins = sorted((first, producer) for producer, first in partition.aborted_transactions(position, 1 << 62))
+    while walk.position < partition.high_watermark:
+        data = await _fetch(client, partition, leader, walk.position)
+        if not data:
+            return
+        async for row in walk.rows(data):
+            yield row
 
 
 def _outcome(partition: Partition, header: Any, aborting: set[int]) -> str:
@@ -150,7 +191,8 @@ async def _fetch(client: LocalClient, partition: Partition, leader: int, positio
     return bytes(row.records or b"")
 
 
-async def _registry(cluster: ClusterServer) -> Registry | None:
+async def registry_of(cluster: ClusterServer) -> Registry | None:
+    """The registry that decodes messages: the cluster's own, or the one that is set; None: there is none."""
     if cluster.registry is None and not cluster.config.schema_registry_url:
         return None
     from broker.shell.page.registry import OwnRegistry, Registry  # 30 ms, for its HTTP client: few have a registry
@@ -160,7 +202,7 @@ async def _registry(cluster: ClusterServer) -> Registry | None:
     return Registry(cluster.config.schema_registry_url, cluster.config.schema_registry_basic_auth_user_info or "")
 
 
-async def _texts(topic: str, row: dict[str, Any], form: str, schemas: Registry | None) -> dict[str, Any]:
+async def texts(topic: str, row: dict[str, Any], form: str, schemas: Registry | None) -> dict[str, Any]:
     """A row with its bytes as texts."""
     key, value, headers = row["key"], row["value"], row["headers"]
     decoded = internal(topic, key, value) if form == "auto" and not row["is_control"] else None

@@ -17,7 +17,7 @@ from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.shell.cluster_server import ClusterServer
 
 NEWEST: Final = 100  # records of a partition

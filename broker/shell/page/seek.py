@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.base.seek import Facts, target
-from broker.shell.control.calls.group_members import describe
-from broker.shell.control.calls.records import offset_at
+from broker.shell.control.calls.group_members import describe, share_offsets
+from broker.shell.control.calls.records import check_answer, offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from broker.shell.page.topics import UNREADABLE, bounds
@@ -16,14 +16,20 @@ from protocol.messages.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.share_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.coordinator.groups.machine import GroupMachine
     from broker.shell.cluster_server import ClusterServer
 
 COMMIT_VERSION: Final = 9  # by topic name
+SHARE_VERSION: Final = 0
 WORDS: Final = ("earliest", "latest", "offset", "shift", "time")
 WITH_NUMBER: Final = ("offset", "shift", "time")
 
@@ -37,31 +43,46 @@ async def seek(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     client = LocalClient(broker, cluster.config)
     try:
         described = await describe(cluster, client, group)
-        if described["type"] == "share":
-            raise RefusedError(409, f"group {group:.100} is a share group: kafka-share-groups moves its offsets")
         if described["members"]:
             raise RefusedError(409, f"group {group:.100} is {described['state']}: stop its members first")
         machine = broker.groups.of(group).machine
         plan = []
-        for topic, index in _places(broker, machine, group, body):
-            found = None if machine is None else machine.offsets.get(group, topic, index)
-            before = -1 if found is None else found.offset
+        is_share = described["type"] == "share"
+        starts = await _starts(cluster, client, group) if is_share else _committed(machine, group)
+        for topic, index in _places(broker, starts, body):
+            before = starts.get((topic, index), -1)
             after, remark = await _target(broker, client, topic, index, before, word, body.get("number", 0))
             plan.append({"topic": topic, "partition": index, "before": before, "after": after, "remark": remark})
         if not dry_run and plan:
-            await commit_offsets(broker, client, group, plan)
+            await (_alter_starts if is_share else commit_offsets)(broker, client, group, plan)
     finally:
         client.close()
     return {"group": group, "dry_run": dry_run, "plan": plan}
 
 
-def _places(broker: Broker, machine: GroupMachine | None, group: str, body: dict[str, Any]) -> list[tuple[str, int]]:
+def _committed(machine: GroupMachine | None, group: str) -> dict[tuple[str, int], int]:
+    """What a group has committed, by topic and partition."""
+    known = {} if machine is None else machine.offsets.partitions(group)
+    found = {}
+    for topic, indexes in known.items():
+        for index in indexes:
+            offset = None if machine is None else machine.offsets.get(group, topic, index)
+            if offset is not None:
+                found[topic, index] = offset.offset
+    return found
+
+
+async def _starts(cluster: ClusterServer, client: LocalClient, group: str) -> dict[tuple[str, int], int]:
+    """Where a share group starts in each partition that it knows; -1: that is not settled. Errors: RefusedError."""
+    return {(row["topic"], row["partition"]): row["committed"] for row in await share_offsets(cluster, client, group)}
+
+
+def _places(broker: Broker, known: dict[tuple[str, int], int], body: dict[str, Any]) -> list[tuple[str, int]]:
     """The partitions that are moved: those named, or all of the topic, or all that are committed."""
     if "topic" not in body:
         if "partitions" in body:
             raise RefusedError(400, '"partitions" goes with "topic"')
-        known = {} if machine is None else machine.offsets.partitions(group)
-        return sorted((topic, index) for topic, indexes in known.items() for index in indexes)
+        return sorted(known)
     topic = broker.metadata.topics.get(body["topic"])
     if topic is None:
         raise RefusedError(404, f"no such topic: {body['topic']:.100}")
@@ -98,6 +119,26 @@ def _bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
     except UNREADABLE as error:
         why = str(error) or type(error).__name__
         raise RefusedError(409, f"the log of {topic.name}-{index} cannot be read: {why}") from None
+
+
+async def _alter_starts(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:
+    """Let a share group start at `after` of each row. Errors: RefusedError."""
+    topics: dict[str, AlterShareGroupOffsetsRequestTopic] = {}
+    for row in plan:
+        topic = topics.setdefault(
+            row["topic"], AlterShareGroupOffsetsRequestTopic(topic_name=row["topic"], partitions=[])
+        )
+        topic.partitions.append(
+            AlterShareGroupOffsetsRequestPartition(partition_index=row["partition"], start_offset=row["after"])
+        )
+    request = AlterShareGroupOffsetsRequest(group_id=group, topics=list(topics.values()))
+    answer = await client.call(request, SHARE_VERSION, broker.groups.coordinator_of(group))
+    check_answer(answer.error_code, f"group {group:.100}", answer.error_message)
+    for found in answer.responses:
+        for each in found.partitions:
+            check_answer(
+                each.error_code, f"group {group:.100}: {found.topic_name}-{each.partition_index}", each.error_message
+            )
 
 
 async def commit_offsets(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:

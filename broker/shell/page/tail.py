@@ -41,7 +41,7 @@ def topic_name(cluster: ClusterServer) -> Callable[[bytes], str]:
     """Finds the name of a topic id; "" for one that is not there."""
     from broker.journal.reading import topic_names  # 5 ms: most brokers keep no journal
 
-    return topic_names(cluster.broker.clients.journal, cluster.broker.metadata.topics_by_id)
+    return topic_names(cluster.broker.clients.journal, cluster.broker.topics_by_id)
 
 
 async def show_tail(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -81,13 +81,14 @@ async def _rows(
     async for entry in slices(cluster, reversed(fresh), LOOKED_AT_ONCE):
         looked += 1
         if (not api or entry.api.lower() == api) and fits(entry, filters, name_of):
-            rows.append(_row(entry, ring, name_of))
+            rows.append(row_of(entry, ring, name_of))
             if len(rows) == limit:
                 break
     return rows[::-1], len(fresh) - looked
 
 
-def _row(entry: Entry, ring: Ring, name_of: Callable[[bytes], str]) -> dict[str, Any]:
+def row_of(entry: Entry, ring: Ring, name_of: Callable[[bytes], str]) -> dict[str, Any]:
+    """A request as a line of the tail has it."""
     from broker.faults.named import named_in  # 5 ms: most brokers keep no journal
     from broker.journal.reading import error_names  # the same 5 ms
 

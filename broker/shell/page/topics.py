@@ -13,7 +13,7 @@ from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.shell.cluster_server import ClusterServer
 
 CONFIGS_VERSION: Final = 4
@@ -107,11 +107,12 @@ async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         "total": len(topic.partitions),
         "offset": first,
         "partitions": partitions,
-        "configs": await _configs(cluster, name),
+        "configs": await configs_of(cluster, name),
     }
 
 
-async def _configs(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+async def configs_of(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+    """The configs of a topic with their sources, its own first. Errors: RefusedError."""
     client = LocalClient(cluster.broker, cluster.config)
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
     try:

@@ -128,8 +128,9 @@ async def _refused(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
         notes = ring.notes(entry.peer, entry.correlation_id)
         epoch = getattr(request, "producer_epoch", -1)
         state = {"producer_id": getattr(request, "producer_id", -1), "producer_epoch": epoch}
-        why = f"{entry.client_id}: {entry.api}: {notes.get('why') or notes.get('fault') or ''}"
-        events.append(_event(entry.at_ms, ", ".join(errors), state, [], why))
+        why = f"{entry.client_id}: {entry.api}: {notes.get('why', '')}"
+        event = _event(entry.at_ms, ", ".join(errors), state, [], why)
+        events.append({**event, "fault": notes.get("fault", "")})
     return events
 
 
@@ -141,4 +142,5 @@ def _event(time_ms: int, what: str, state: dict[str, Any], added: list[str], why
         "producer_epoch": state["producer_epoch"],
         "added": added,
         "why": why,
+        "fault": "",
     }

@@ -7,6 +7,7 @@ for PATIENCE_S, the next one begins another process, up to MOST: it ends as soon
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sys
@@ -53,12 +54,13 @@ class Examiner:
         text, messages, differences = answer["found"]
         return Checked(text, messages, [Difference(*each) for each in differences])
 
-    async def begin(self) -> None:
-        """Begin the process before the first job, which it then need not wait for."""
+    async def begin_early(self) -> None:
+        """Begin the process before the first job, which then need not wait for it."""
         if not self._processes:
             process = self._new()
             try:
-                await process.begin()
+                with contextlib.suppress(OSError):  # the job that needs it says why it has failed
+                    await process.begin(has_time=True)
             finally:
                 self._leave(process)
 
@@ -119,18 +121,18 @@ class _Process:
             raise OSError("an answer without end")
         return json.loads(await process.stdout.readexactly(size))
 
-    async def begin(self) -> None:
-        """Begin it, where it is not there. Errors: OSError."""
+    async def begin(self, *, has_time: bool = False) -> None:
+        """Begin it, where it is not there; `has_time`: no job waits for it yet. Errors: OSError."""
         if self._process is not None:
             return
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", str(Path(examined.__file__))),
+            *(sys.executable, "-I", "-S", str(Path(examined.__file__))),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a terminal's signals are for the broker
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(_message(sys.path))
+        self._process.stdin.write(_message([sys.path, has_time]))
 
     def end(self) -> None:
         """End it."""

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-async def _warm(registry: Registry, examiner: Examiner) -> None:
-    """Do before the first request what it would wait for: read the topic, begin the process that examines schemas."""
-    with contextlib.suppress(StoreError, OSError):  # the request that needs it says why it has failed
+async def _warm(registry: Registry) -> None:
+    """Read the topic before the first request has to wait for it."""
+    with contextlib.suppress(StoreError):  # the request that needs it says why it has failed
         await registry.warm()
-        await examiner.begin()
 
 
 async def open_registry(cluster: ClusterServer, examiner: Examiner, host: str, port: int) -> OpenRegistry:
@@ -31,7 +30,7 @@ async def open_registry(cluster: ClusterServer, examiner: Examiner, host: str, p
     http = RegistryHttp(registry, access, host)
     tls = access.tls()
     address = await http.open(host, port, tls)
-    warming = asyncio.ensure_future(_warm(registry, examiner))
+    warming = asyncio.ensure_future(_warm(registry))
 
     async def close() -> None:
         warming.cancel()

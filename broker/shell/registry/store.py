@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker.broker import Broker
-    from broker.cluster.metadata import Topic
+    from broker.cluster.topics import Topic
     from broker.partitions.partition import Partition
     from broker.registry.records import Record
     from broker.shell.cluster_server import ClusterServer

@@ -18,7 +18,9 @@ async def until_read(connections: Iterable[Connection]) -> None:
     """Wait until all that was sent on these connections has been read and taken up; for half a second at most."""
     left = list(connections)
     for _ in range(MOST_LOOKS):
-        left = [each for each in left if not each.closed and (each.resuming or each.halted or _unread(each.transport))]
+        left = [
+            each for each in left if not each.closed and (each.resuming or each.read_paused or _unread(each.transport))
+        ]
         if not left:
             return
         await asyncio.sleep(LOOK_AGAIN_S)

@@ -28,7 +28,7 @@ MOST_BATCHES: Final = 64  # looked at in one request or reply
 MOST_RECORDS: Final = 100  # looked at in one batch
 MOST_BYTES: Final = 1 << 20  # of a reply that is read, and of a batch when it is decompressed
 
-Place: TypeAlias = "tuple[str, int, int]"  # topic, partition, base offset of a batch
+BatchKey: TypeAlias = "tuple[str, int, int]"  # topic, partition, base offset of a batch
 TopicName: TypeAlias = "Callable[[bytes], str]"  # of a topic id; "": there is none
 
 
@@ -95,7 +95,7 @@ def parents_of(request: Any) -> list[str]:
     return list(found)
 
 
-def appended(response: Any, topic_name: TopicName) -> list[Place]:
+def appended(response: Any, topic_name: TopicName) -> list[BatchKey]:
     """Where the batches of a Produce are now."""
     if not isinstance(response, ProduceResponse):
         return []
@@ -107,7 +107,7 @@ def appended(response: Any, topic_name: TopicName) -> list[Place]:
     ][:MOST_BATCHES]
 
 
-def delivered(response: Any, topic_name: TopicName) -> list[Place]:
+def delivered(response: Any, topic_name: TopicName) -> list[BatchKey]:
     """Where the batches of a fetch's reply are."""
     parts: list[tuple[str, Any]] = []
     if isinstance(response, FetchResponse):
@@ -118,7 +118,7 @@ def delivered(response: Any, topic_name: TopicName) -> list[Place]:
         ]
     elif isinstance(response, ShareFetchResponse):
         parts = [(topic_name(topic.topic_id), part) for topic in response.responses for part in topic.partitions]
-    found: list[Place] = []
+    found: list[BatchKey] = []
     for topic, part in parts:
         for batch in _batches(part.records):
             found.append((topic, part.partition_index, batch))

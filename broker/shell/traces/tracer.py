@@ -59,7 +59,7 @@ class RequestTracer:
         self._now_ns = now_ns
         self._began_ns = now_ns()
         self._open: dict[Connection, deque[_Open]] = {}
-        self._producers: OrderedDict[contexts.Place, SpanContext] = OrderedDict()
+        self._producers: OrderedDict[contexts.BatchKey, SpanContext] = OrderedDict()
 
     def begin(self) -> None:
         """A turn begins."""
@@ -168,7 +168,7 @@ def trace(broker: Broker, tracer: Tracer) -> None:
     """Trace the requests of a broker from now on."""
 
     def topic_name(topic_id: bytes) -> str:
-        topic = broker.metadata.topics_by_id.get(topic_id)
+        topic = broker.topics_by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     made = RequestTracer(tracer, topic_name, time.time_ns)

@@ -51,16 +51,19 @@ class Bundle:
             yield Event(kind, connection, broker, at_ms, self._events[position : position + size])
             position += size
 
-    def unpack_start(self, folder: Path) -> None:
-        """Write the data directory as it was at the beginning."""
+    def unpack_start(self, folder: Path) -> bool:
+        """Write the data directory as it was at the beginning. Returns whether there was one: a proxy has none."""
+        has_start = False
         with zipfile.ZipFile(self._path) as file:
             for name in file.namelist():
                 if name.startswith("start/"):
+                    has_start = True
                     place = folder / name.removeprefix("start/")
                     if not place.resolve().is_relative_to(folder.resolve()):
                         raise BundleError(f"{self._path} has a file that would be elsewhere: {name}")
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(file.read(name))
+        return has_start
 
 
 def frames(data: bytes) -> Iterator[bytes]:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def replay(file: str, against: str | None, as_json: bool) -> None:
     """Play a run that the pytest plugin has kept (--momus-keep-failed), and name the first answer that differs.
 
-    A momus begins with the data, settings, seed and time of the run. Any other broker begins as it is, and its clock
-    and faults are its own. Ids of members, producers, topics and sessions may differ. Ends with 1 if an answer differs.
+    A recording of `momus proxy` is played to its end on a fresh momus: how many answers were the same, different or
+    undecided. Otherwise a momus begins with the data, settings, seed and time of the run. Any other broker begins as it
+    is, and its clock and faults are its own. Ids of members, producers, topics and sessions may differ. Ends with 1 if
+    an answer differs.
     """
     from momus import launch
 
@@ -42,6 +44,17 @@ def _play(bundle: Bundle, against: str | None, as_json: bool) -> None:
     from momus.cli.replay.targets import Momus, Other
 
     about = bundle.about
+    if about.get("upstream") and against is None:
+        from momus.cli.replay.compare_command import judged, tell  # 1 ms: of a proxy's recording alone
+
+        judge = judged(bundle)
+        if as_json:
+            shown = [{**each._asdict(), "sentence": each.sentence()} for each in judge.different]
+            told = {"requests": judge.requests, "same": judge.same, "different": shown, "notes": judge.notes}
+            click.echo(json.dumps({**told, "known": judge.known, "undecided": judge.undecided}, indent=2, default=repr))
+        else:
+            tell(judge, "", None, None)
+        raise SystemExit(int(bool(judge.different)))
     with Momus(bundle) if against is None else Other(against, about["node_ids"]) as target:
         player = Player(target)
         found = player.play(bundle.events())

@@ -19,6 +19,8 @@ NEVER_COMPARED = {"throttle_time_ms", "host", "port"}
 # Against another broker also what follows from its machine, its clock and the words of its messages.
 OTHERS_OWN = {
     "error_message",
+    "batch_index_error_message",
+    "acknowledge_error_message",
     "controller_id",
     "leader_id",
     "leader",
@@ -33,6 +35,11 @@ OTHERS_OWN = {
     "log_append_time_ms",
     "timestamp",
     "commit_timestamp",
+    "transaction_start_time_ms",
+    "log_dir",
+    "partition_size",
+    "total_bytes",
+    "usable_bytes",
     "api_keys",
     "supported_features",
     "finalized_features",
@@ -43,6 +50,18 @@ OTHERS_OWN = {
     "authorized_operations",
     "configs",
 }
+# What names a row of a list in an answer, if it is the same in every run.
+ROW_NAMES = (
+    "name",
+    "topic",
+    "group_id",
+    "transactional_id",
+    "group_instance_id",
+    "resource_name",
+    "partition_index",
+    "partition",
+    "index",
+)
 PLAIN = (None, "", 0, -1, b"\0" * 16)  # values that name nothing
 CRC_START = CRC_POSITION + 4
 PRODUCER_POSITION, EPOCH_POSITION = 43, 51
@@ -112,9 +131,10 @@ class Mapping:
     # -- answers
 
     def compare(self, recorded: Any, found: Any, path: str = "") -> Difference | None:
-        """The first difference of two decoded answers; ids that are new are learnt."""
+        """The first difference of two decoded answers, that of a code before what follows from it; ids that are new are
+        learnt."""
         self._learn_epoch(recorded, found)
-        for each in recorded.FIELDS:
+        for each in sorted(recorded.FIELDS, key=_is_no_code):
             name = each.name
             if name in NEVER_COMPARED or (self._is_other and name in OTHERS_OWN):
                 continue
@@ -129,6 +149,8 @@ class Mapping:
         if isinstance(ours, list) and isinstance(theirs, list):
             if len(ours) != len(theirs):
                 return Difference(f"{place}.length", len(ours), len(theirs))
+            if self._is_other:
+                ours, theirs = self._paired(ours, theirs)
             for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
                 difference = self._compare_values(name, wire, mine, other, f"{place}[{index}]")
                 if difference is not None:
@@ -148,10 +170,52 @@ class Mapping:
             return None  # learnt with its producer id
         return None if ours == theirs else Difference(place, ours, theirs)
 
+    def _paired(self, ours: list[Any], theirs: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Two lists of the same length, in the order of names where their rows have some: Kafka's is that of hash maps.
+
+        A topic that is named by its id alone is found by that of this run.
+        """
+        if not ours or not isinstance(ours[0], Message):
+            return ours, theirs
+        if hasattr(ours[0], "member_id"):
+            return self._paired_members(ours, theirs)
+        key = next((each.name for each in ours[0].FIELDS if each.name in ROW_NAMES), "")
+        mine, other = {}, {}
+        for row, there in zip(ours, theirs, strict=True):
+            name, topic_id = getattr(row, key, ""), getattr(row, "topic_id", None)
+            mine[self._ids.get(("id", topic_id), topic_id) if name in ("", None) else name] = row
+            name = getattr(there, key, "")
+            other[getattr(there, "topic_id", None) if name in ("", None) else name] = there
+        if len(mine) < len(ours) or len(other) < len(theirs) or None in mine or None in other:
+            return ours, theirs
+        if mine.keys() == other.keys():
+            return ours, [other[name] for name in mine]
+        if not key:
+            return ours, theirs
+        return [mine[name] for name in sorted(mine, key=str)], [other[name] for name in sorted(other, key=str)]
+
+    def _paired_members(self, ours: list[Any], theirs: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Members by their instance, else by the id that is known to stand for theirs; the others in their order."""
+        left = list(theirs)
+        pairs: dict[int, Any] = {}
+        for at, row in enumerate(ours):
+            instance, member = getattr(row, "group_instance_id", None), self._ids.get(("member", row.member_id))
+            for there in left:
+                if there.group_instance_id == instance if instance else there.member_id == member:
+                    pairs[at] = there
+                    left.remove(there)
+                    break
+        rest = iter(left)
+        return ours, [pairs[at] if at in pairs else next(rest) for at in range(len(ours))]
+
     def _learn_epoch(self, recorded: Any, found: Any) -> None:
         producer_id, epoch = getattr(recorded, "producer_id", -1), getattr(recorded, "producer_epoch", -1)
         if producer_id >= 0 and epoch >= 0 and found.producer_epoch >= 0:
             self._epochs.setdefault(producer_id, found.producer_epoch - epoch)
+
+
+def _is_no_code(field: Any) -> bool:
+    return str(field.name) != "error_code"
 
 
 def _values(message: Message) -> Iterator[tuple[str, Any]]:

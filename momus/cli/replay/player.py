@@ -30,8 +30,23 @@ SASL = {int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)}  # secrets ar
 NOT_READY = (3, 5, 6, 14, 15, 16, 51)
 RETRY_S, MOST_RETRIES = 0.1, 200
 ROUNDING_MS = (1, 3, 10)
+LATE_MS = (*ROUNDING_MS, 30, 100)  # of another machine: a request was read later there than was written down here
 SOON_S = 0.1
+GONE = ("the answer", "the connection", "the order of answers")  # paths of differences that are of no field
+LATE = b"yet to come"  # an answer that waits for others
 UNREADABLE = (MalformedError, LookupError, IndexError, ValueError)
+
+
+def correlation_id_of(answer: bytes) -> int:
+    """Which request it answers."""
+    return int.from_bytes(answer[:4], "big", signed=True)
+
+
+def names_of(request: Any) -> tuple[str, ...]:
+    """The group and the transactional id that a request is about."""
+    rows = getattr(request, "groups", None) or [request]
+    names = getattr(rows[0], "group_id", None), getattr(request, "transactional_id", None)
+    return tuple(name for name in names if name)
 
 
 class Target(Protocol):
@@ -39,11 +54,20 @@ class Target(Protocol):
 
     is_other: bool
 
-    def connect(self, broker: int) -> socket.socket: ...
-    def go_to(self, at_ms: int) -> None: ...
-    def pass_waits(self, until_ms: int) -> None: ...
-    def settle(self) -> None: ...
-    def call(self, method: str, path: str, body: dict[str, Any]) -> str | None: ...
+    def connect(self, broker: int) -> socket.socket:
+        """A connection to what stands for this broker of the recording."""
+
+    def go_to(self, at_ms: int) -> None:
+        """Let time pass, where it can be let: until so many Unix milliseconds."""
+
+    def pass_waits(self, until_ms: int) -> None:
+        """Let Fetches wait on, where they wait by a clock that stands: so many milliseconds beyond it in all."""
+
+    def settle(self) -> None:
+        """Whatever was sent has been read when this returns, or most likely so."""
+
+    def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
+        """Repeat a call of the control plane. Returns why it cannot be repeated, or was refused; None: it was done."""
 
 
 class Found(NamedTuple):
@@ -57,6 +81,7 @@ class Found(NamedTuple):
     path: str  # the field
     recorded: object
     found: object
+    names: tuple[str, ...] = ()  # the group and the transactional id that the request was about
 
     def sentence(self) -> str:
         """In words."""
@@ -76,6 +101,7 @@ class Asked(NamedTuple):
     client_id: str
     at_ms: int
     data: bytes  # as it was sent
+    names: tuple[str, ...]
 
 
 class Link:
@@ -84,6 +110,7 @@ class Link:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.asked: deque[Asked] = deque()
+        self.is_late = False  # an answer is yet to come, and all others come after it
 
 
 class Player:
@@ -149,6 +176,8 @@ class Player:
         out = []
         for frame in frames(event.data):
             self.requests += 1
+            if self._is_left_out(event.connection, frame):
+                continue
             data = self._request(frame, link, event.at_ms)
             if data:
                 out.append(len(data).to_bytes(4, "big") + data)
@@ -158,6 +187,10 @@ class Player:
             return  # it was closed, by a fault for example: a missing answer is reported where it is missed
         self._unsettled = event.connection
 
+    def _is_left_out(self, connection: int, frame: bytes) -> bool:
+        """Whether a request is not sent: a Judge leaves out what the other cluster was not ready for."""
+        return False
+
     def _request(self, frame: bytes, link: Link, at_ms: int) -> bytes:
         try:
             header, start = decode_request_header(frame, 0)
@@ -165,17 +198,20 @@ class Player:
             return frame
         key, version, correlation_id = header.api_key, header.api_version, header.correlation_id
         data = b"" if key in SASL else frame
+        names: tuple[str, ...] = ()
         try:
             coder = codec(request_class(key), version)
             message, _ = coder.decode(frame, start)
         except UNREADABLE:
             pass
         else:
+            names = names_of(message)
             self._mapping.translate(message)
             if data:
                 data = encode_request_header(key, version, correlation_id, header.client_id) + coder.encode(message)
         self.last = f"{api_label(key)} v{version} of {header.client_id or 'a client without id'}"
-        link.asked.append(Asked(self.requests, key, version, correlation_id, header.client_id or "", at_ms, data))
+        client_id = header.client_id or ""
+        link.asked.append(Asked(self.requests, key, version, correlation_id, client_id, at_ms, data, names))
         return data
 
     def _receive(self, event: Event) -> Found | None:
@@ -185,7 +221,7 @@ class Player:
         if self._unsettled == event.connection:
             self._unsettled = None  # its answer shows that it was read
         for frame in frames(event.data):
-            correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+            correlation_id = correlation_id_of(frame)
             if not any(asked.correlation_id == correlation_id for asked in link.asked):
                 continue  # of a request before the recording
             while (asked := link.asked.popleft()).correlation_id != correlation_id:
@@ -193,36 +229,58 @@ class Player:
             if asked.api_key in SASL:
                 continue
             found = self._compare(asked, frame, link, event.at_ms)
-            if found is not None:
+            if found is not None and not self._goes_on(found, event.connection):
                 return found
+            if event.connection not in self._links:
+                break  # it is given up, with the other answers of this moment
         return None
 
-    def _wait(self, link: Link, at_ms: int) -> None:
-        """Wait for an answer. One that a deadline brings may be due a moment later than its recorded time: that is cut
-        to milliseconds, as the time of the request was, from which the deadline counts."""
-        for later_ms in ROUNDING_MS:
+    def _goes_on(self, found: Found, connection: int) -> bool:
+        """Whether a difference does not end the run: a Judge takes it down, and goes on."""
+        return False
+
+    def _waits_for_others(self, asked: Asked, link: Link) -> bool:
+        """Whether an answer that has not come may come later, when others ask: a Judge goes on without it."""
+        return False
+
+    def _next_answer(self, asked: Asked, link: Link, at_ms: int) -> bytes:
+        """The next answer of a connection; b"" at its end, LATE: it waits for others. Errors: OSError.
+
+        One that a deadline brings may be due a moment later than its recorded time: that is cut to milliseconds, as the
+        time of the request was, from which the deadline counts."""
+        for later_ms in LATE_MS if self._target.is_other else ROUNDING_MS:
             if select.select([link.socket], [], [], SOON_S)[0]:
-                return
+                break
             self._target.go_to(at_ms + later_ms)
+        else:
+            if self._waits_for_others(asked, link):
+                self._target.settle()
+                if not select.select([link.socket], [], [], SOON_S)[0]:
+                    return LATE
+        return read_frame(link.socket)
 
     def _compare(self, asked: Asked, recorded: bytes, link: Link, event_ms: int) -> Found | None:
         def differs(path: str, ours: object, theirs: object) -> Found:
-            number, api_key, version, _, client_id, at_ms, _ = asked
-            return Found(number, api_label(api_key), version, client_id, at_ms, path, ours, theirs)
+            number, api_key, version, _, client_id, at_ms, _, names = asked
+            return Found(number, api_label(api_key), version, client_id, at_ms, path, ours, theirs, names)
 
         try:
-            self._wait(link, event_ms)
-            answer = read_frame(link.socket)
+            answer = self._next_answer(asked, link, event_ms)
+            if not answer:
+                return differs("the connection", "open", "closed")
+            while answer != LATE and (came := correlation_id_of(answer)) != asked.correlation_id:
+                if came not in [each.correlation_id for each in link.asked]:
+                    # of a request that was not answered in the recording
+                    answer = self._next_answer(asked, link, event_ms)
+                    if answer:
+                        continue
+                return differs("the order of answers", asked.correlation_id, came)
         except OSError as error:
             return differs("the answer", "there", f"missing: {error}")
-        if not answer:
-            return differs("the connection", "open", "closed")
-        while (came := int.from_bytes(answer[:4], "big", signed=True)) != asked.correlation_id:
-            if came not in [each.correlation_id for each in link.asked]:
-                answer = read_frame(link.socket)  # of a request that was not answered in the recording
-                if answer:
-                    continue
-            return differs("the order of answers", asked.correlation_id, came)
+        link.is_late = answer == LATE
+        if link.is_late:
+            self.answers += 1
+            return differs("the answer", "there", LATE.decode())
         ours, theirs = self._decoded(asked, recorded), self._decoded(asked, answer)
         if ours is None or theirs is None:
             if recorded != answer and not self._target.is_other:

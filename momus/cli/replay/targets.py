@@ -51,9 +51,10 @@ class Momus:
         self._folder = tempfile.TemporaryDirectory(prefix="momus-replay-")
         data_dir = Path(self._folder.name)
         snapshot = data_dir / "clusters" / CLUSTER / ".snapshots" / START
-        bundle.unpack_start(snapshot / "data")
+        has_start = bundle.unpack_start(snapshot / "data")
         known = {"name": START, "taken_ms": about["start_ms"], "stands_at_ms": about["start_ms"]}
-        (snapshot / "about.json").write_text(json.dumps({**known, "ahead_ms": 0, "files": 0, "log_bytes": 0}))
+        if has_start:
+            (snapshot / "about.json").write_text(json.dumps({**known, "ahead_ms": 0, "files": 0, "log_bytes": 0}))
         begin_ms = about["start_ms"] if about["at_ms"] is None else about["at_ms"]
         flush = "os" if about["flush"] == "memory" else about["flush"]  # its data came from a file
         self._process = Broker(data_dir=data_dir)
@@ -72,7 +73,9 @@ class Momus:
                 journal_mb=JOURNAL_MB,
                 at=datetime.fromtimestamp(begin_ms / 1000, UTC),  # where a reset goes back to
             )
-            self._cluster.restore(START)
+            if has_start:
+                self._cluster.restore(START)
+            self._fill(bundle)
         except BaseException:
             self.close()
             raise
@@ -82,6 +85,9 @@ class Momus:
         self._now_ms = about["start_ms"]
         self._waited_ms = 0
         self._barrier = _connect(self._address(-1))
+
+    def _fill(self, bundle: Bundle) -> None:
+        """What it begins with beside the data of the run's beginning."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -150,6 +156,17 @@ class Momus:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Fresh(Momus):
+    """A momus with the topics that another cluster had when a proxy began to record there, and nothing in them."""
+
+    is_other = True
+
+    def _fill(self, bundle: Bundle) -> None:
+        topics = {name: partitions for name, partitions in bundle.about["topics"].items() if partitions}
+        if topics:
+            self._cluster.create_topics(topics)
 
 
 class Other:

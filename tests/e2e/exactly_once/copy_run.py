@@ -249,9 +249,14 @@ def copy(
     seed: int,
     zombies: int = 0,
     flush: str = "os",
+    upstream: str | None = None,
 ) -> Figures:
-    """One whole run; AssertionError with what the processes said if it is not as it should be."""
-    with tempfile.TemporaryFile() as log, Broker(config=PROMPT, flush=flush) as broker:
+    """One whole run; AssertionError with what the processes said if it is not as it should be.
+
+    upstream   a cluster, with PROMPT's settings: what is killed in the broker's place is a proxy before it.
+    """
+    broker_of = Broker(config=PROMPT, flush=flush) if upstream is None else Broker(upstream=upstream)
+    with tempfile.TemporaryFile() as log, broker_of as broker:
         try:
             return Run(broker, client, protocol, records, seed, log).run(kills, broker_kills, zombies)
         except (AssertionError, KafkaException) as failure:
@@ -271,6 +276,7 @@ def main() -> None:
     parser.add_argument("--broker-kills", type=int, default=5)
     parser.add_argument("--zombies", type=int, default=3, help="not with aiokafka, whose group has no members")
     parser.add_argument("--flush", choices=("os", "fsync"), default="os")
+    parser.add_argument("--upstream", help="HOST:PORT of a cluster: a proxy before it is killed in the broker's place")
     parser.add_argument("--seed", type=int, default=None)
     told = vars(parser.parse_args())
     seed = told.pop("seed")

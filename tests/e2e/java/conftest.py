@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from java_checks import CHECKS, JVM, compiled
 
 from momus import Broker
-
-HERE = Path(__file__).parent
-JVM = ("java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=OFF")
-
-
-def compiled(libs: str, *names: str) -> str:
-    """Class path of our Java sources and of the libraries they were compiled against."""
-    sources = [HERE / "src" / f"{name}.java" for name in names]
-    edition = hashlib.sha256(libs.encode() + b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    folder = HERE / "target" / f"classes-{edition}"
-    with open(HERE / "target" / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            command = ["javac", "-nowarn", "-d", str(folder), "-cp", libs, *map(str, sources)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=500)
-            assert done.returncode == 0, done.stderr
-            (folder / "complete").touch()
-    return f"{folder}:{libs}"
-
-
-CHECKS = ("Checks", "Records", "Groups", "Admins", "Transactions", "Ledger")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -10,16 +9,14 @@ from contextlib import contextmanager
 import pytest
 from clientwork import LEDGER_PARTITIONS, commit_through_kills
 from conftest import JVM
+from java_checks import results_of_all_checks
 
 pytestmark = pytest.mark.xdist_group("java")
 
 
 def failures_of_all_checks(classes: str, one: str, three: str) -> list[str]:
-    command = [*JVM, "-cp", classes, "Checks", one, three]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("PASS ") + done.stdout.count("FAIL ") > 30
-    return [each for each in re.split(r"^(?=PASS |FAIL )", done.stdout, flags=re.MULTILINE) if each.startswith("FAIL")]
+    results = results_of_all_checks(classes, one, three)
+    return [each for each in results.values() if each.startswith("FAIL")]
 
 
 def test_every_check_of_the_newest_java_clients_passes(client_classes, shared_broker, trio):

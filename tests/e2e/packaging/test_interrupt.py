@@ -42,6 +42,14 @@ with Broker() as broker:
 """
 
 
+@pytest.fixture(autouse=True)
+def _heeds_ctrl_c():
+    """What a shell starts in the background ignores SIGINT, and so would all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def is_alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as stat:

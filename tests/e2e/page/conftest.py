@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_kit import CHROMIUM, FLAGS, Look
+from page_kit import CHROMIUM, FLAGS, TEST_S, Look
 
 ABSENT = [*(() if importlib.util.find_spec("playwright") else ("playwright",)), *(() if CHROMIUM else ("chromium",))]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give each test an end: what is asked of the browser by a script has none of its own."""
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(TEST_S))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from typing import Any
 
 from clientwork import until
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from momus import Broker
 
@@ -22,6 +23,8 @@ BUILD = Path(__file__).parents[3] / "build"
 AXE = "4.14.1"
 AXE_SHA256 = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
 LIMIT_MS = 60_000
+ANSWER_S = 30  # of a client
+TEST_S = 240  # of a test, by which a wait of the browser itself ends, with what each thread waits for
 TABLE = """(of) => {
   const table = document.querySelector(`table[data-of="${of}"]`);
   if (!table) return null;
@@ -43,6 +46,12 @@ def axe_source() -> str:
         member = found.extractfile("package/axe.min.js")
         assert member is not None
         return member.read().decode()
+
+
+def topics_of(admin: AdminClient, *names: str) -> dict[str, Any]:
+    """The cluster's topics, or one. Without a limit of ours the client may wait for them for ever."""
+    found: dict[str, Any] = admin.list_topics(*names, timeout=ANSWER_S).topics
+    return found
 
 
 class Look:
@@ -122,7 +131,7 @@ class Load:
 
     def __init__(self, step: Callable[[], None]) -> None:
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(step,))
+        self._thread = threading.Thread(target=self._run, args=(step,), daemon=True)
 
     def _run(self, step: Callable[[], None]) -> None:
         while not self._stop.wait(0.01):
@@ -134,7 +143,8 @@ class Load:
 
     def __exit__(self, *error: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(2 * ANSWER_S)
+        assert not self._thread.is_alive(), f"the load did not end within {2 * ANSWER_S} s"
 
 
 def producing(broker: Broker, topic: str, partitions: int) -> Callable[[], None]:
@@ -144,6 +154,6 @@ def producing(broker: Broker, topic: str, partitions: int) -> Callable[[], None]
     def step() -> None:
         for partition in range(partitions):
             producer.produce(topic, b"coffee" * 10, b"table", partition)
-        producer.flush(30)
+        producer.flush(ANSWER_S)
 
     return step

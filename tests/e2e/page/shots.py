@@ -14,6 +14,7 @@ from momus import Broker
 DOCS = Path(__file__).parents[3] / "docs"
 MOST_BYTES = 100_000
 SHOTS = {
+    "timeline": ("timeline", "light", 960),
     "topics": ("topics/orders", "light", 960),
     "groups": ("groups/billing", "dark", 960),
     "journal": ("journal", "light", 960),
@@ -70,6 +71,8 @@ def main() -> int:
                 look.open(broker, view)
                 look.page.get_by_text("live", exact=True).wait_for()
                 look.page.wait_for_timeout(4000)  # for a chart that has a few points
+                if name == "groups":
+                    look.page.get_by_role("heading", name="Who has what").evaluate("each => each.scrollIntoView()")
                 path = DOCS / f"page-{name}.png"
                 look.page.screenshot(path=path)
                 context.close()

@@ -223,6 +223,9 @@ def test_history_tells_who_committed_and_why_another_was_refused(broker, page):
     assert (refused["Verdict"], refused["Offset"], refused["Client"]) == ("UNKNOWN_MEMBER_ID", "7", "stranger")
     (entry,) = broker.journal.entries(api="OffsetCommit", client_id="stranger")
     assert refused["Why"] == entry["why"] != ""
+    broker.produce("told", "x")
+    consumer.commit(offsets=[TopicPartition("told", 0, 1)], asynchronous=False)
+    page.agrees("history", lambda: ["1", "7", "0"], lambda rows: [row["Offset"] for row in rows])
     consumer.close()
     stranger.close()
 
@@ -235,7 +238,7 @@ def test_seek_tells_first_where_offsets_would_go_and_then_moves_them(broker, adm
     (future,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions("mover", at)]).values()
     future.result()
     tab = page.open(broker, "groups/mover")
-    tab.locator("main select").select_option("shift")
+    tab.locator("main select").last.select_option("shift")
     tab.get_by_label("Number").fill("-3")
     tab.get_by_role("button", name="Try").click()
     assert [(row["From"], row["To"], row["Remark"]) for row in page.rows("plan")] == [

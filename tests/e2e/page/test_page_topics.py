@@ -6,7 +6,7 @@ import pytest
 from clientwork import until
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
-from page_kit import Load, producing
+from page_kit import Load, producing, topics_of
 from test_page_schemas import FakeRegistry, framed, write
 
 from momus import Broker
@@ -51,7 +51,7 @@ def test_topics_agree_with_the_admin_api_under_load(broker, page):
     page.agrees("topics", records, shown)
 
     def described():
-        topics = admin.list_topics().topics.values()
+        topics = topics_of(admin).values()
         return sorted((each.topic, len(each.partitions), len(each.partitions[0].replicas), 0) for each in topics)
 
     def row_of(row):
@@ -62,7 +62,7 @@ def test_topics_agree_with_the_admin_api_under_load(broker, page):
     broker.stop_broker(2)
     page.agrees(
         "topics",
-        lambda: sum(len(each.isrs) < 3 for each in admin.list_topics("load").topics["load"].partitions.values()),
+        lambda: sum(len(each.isrs) < 3 for each in topics_of(admin, "load")["load"].partitions.values()),
         lambda rows: next(number(row["Not in sync"]) for row in rows if row["Topic"] == "load"),
     )
     broker.start_broker(2)
@@ -80,7 +80,7 @@ def test_topic_agrees_with_the_admin_api_under_load(broker, page):
         )
 
     def described():
-        partitions = admin.list_topics("one").topics["one"].partitions
+        partitions = topics_of(admin, "one")["one"].partitions
         first, end = (offsets(admin, "one", 3, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
         return [
             (index, each.leader, sorted(each.replicas), sorted(each.isrs), first[index], end[index])

@@ -114,7 +114,7 @@ def test_audit_of_an_archive_with_a_topic_made_again_decides_nothing_about_it(sp
     assert [(row["log"], row["kind"]) for row in found.findings.collect()] == [("other-0", "missing-sequence")]
     assert {row["log"] for row in found.doubts.collect()} == {"again-0"}
     assert {row["log"]: row["renewed"] for row in found.coverage.collect()} == {"again-0": True, "other-0": False}
-    assert any(line.startswith("coverage: again-0 is archived twice") for line in summary(found, 1))
+    assert any(line.startswith("coverage: again-0 is archived twice") for line in summary(found, 1, archived=True))
 
 
 @pytest.mark.long

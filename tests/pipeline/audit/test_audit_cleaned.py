@@ -102,7 +102,7 @@ def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit
 def test_audit_of_logs_after_cleaning_has_no_finding(outcome):
     made, _, _ = outcome
     assert rows_of(made.findings) == []
-    assert {row["reason"] for row in made.gaps.collect()} == {"removed"}
+    assert {row["reason"] for row in made.gaps.collect()} <= {"removed", "cleaned"}
     lacking = {row["topic"] for row in made.coverage.where("not complete").collect()}
     assert {CO, STATES, SHIPMENTS} <= lacking
 
@@ -115,5 +115,5 @@ def test_audit_of_an_archive_tells_what_the_broker_did_not_wait_for(outcome):
     reasons = {(row["log"].rpartition("-")[0], row["reason"]) for row in made.gaps.collect()}
     assert reasons == {(topic, "unwaited") for topic in (CO, STATES, SHIPMENTS)}
     assert all(row["start_offset"] == 0 for row in made.coverage.collect())
-    [line] = [line for line in summary(made, 0) if line.startswith(f"coverage: {CO}-0 lacks ")]
+    [line] = [line for line in summary(made, 0, archived=True) if line.startswith(f"coverage: {CO}-0 lacks ")]
     assert "more was held back than archive.retain.max.bytes allows" in line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +10,16 @@ import pytest
 from made_logs import ABORT, COMMIT, STATES, Logs
 
 from broker.coordinator.transactions.transaction import State
+from pipeline import tables
 from pipeline.audit import audit as audits
 from pipeline.audit.audit import Audit, audit
+from pipeline.decode.records import uuid_text
 from pipeline.transforms import missing_offsets
+from protocol.record_batch import build_batch
 
 CO = "__consumer_offsets"
 TOPIC_ID = b"\1" * 16
+CLEANED = "cleaned-0"
 
 
 class Fault(NamedTuple):
@@ -78,10 +82,21 @@ def missing(logs: Logs) -> Fault:
     return Fault("missing-sequence", log, place, says)
 
 
-def missing_at_the_start(logs: Logs) -> Fault:
-    log = "start-0"
-    place = logs.data(log, 5, pid=5, epoch=0, sequence=7)
-    says = "sequences 0 to 6 of producer 5, epoch 0, are not in the log before this one: 7 records"
+def made_again(logs: Logs) -> Fault:
+    """A topic that was deleted and made again while its producer ran: a broker takes any first sequence. A doubt."""
+    log = "again-0"
+    logs.data(log, 1)
+    logs.data(log, 5, pid=5, epoch=0, sequence=7)
+    logs.data(log, 5, pid=5, epoch=0, sequence=12)
+    return Fault(None)
+
+
+def missing_in_a_new_epoch(logs: Logs) -> Fault:
+    """A broker that knows the producer does not take it."""
+    log = "epoch-0"
+    logs.data(log, 5, pid=5, epoch=0, sequence=0)
+    place = logs.data(log, 5, pid=5, epoch=1, sequence=7)
+    says = "sequences 0 to 6 of producer 5, epoch 1, are not in the log before this one: 7 records"
     return Fault("missing-sequence", log, place, says)
 
 
@@ -129,8 +144,35 @@ def overdue(logs: Logs) -> Fault:
     log = "overdue-0"
     logs.state(f"{STATES}-0", "overdue", State.ONGOING, 11, 0, {"overdue": [0]})
     place = logs.data(log, 1, pid=11, epoch=0, sequence=0, txn=True)
-    logs.tick(75_000)
+    for _ in range(12):  # a broker that runs on
+        logs.tick(8_000)
+        logs.state(f"{STATES}-0", "sound", State.EMPTY, 2, 1)
     return Fault("hanging-transaction", log, place, left_open(11, "it has timed out but was not aborted"))
+
+
+def decided_and_not_ended(logs: Logs) -> Fault:
+    log = "unended-0"
+    logs.state(f"{STATES}-0", "unended", State.ONGOING, 18, 0, {"unended": [0]})
+    place = logs.data(log, 1, pid=18, epoch=0, sequence=0, txn=True)
+    logs.state(f"{STATES}-0", "unended", State.PREPARE_COMMIT, 18, 0, {"unended": [0]})
+    for _ in range(4):
+        logs.tick(8_000)
+        logs.state(f"{STATES}-0", "sound", State.EMPTY, 2, 1)
+    return Fault("hanging-transaction", log, place, left_open(18, "it was decided but not ended"))
+
+
+def down_for_longer(logs: Logs) -> Fault:
+    """A broker that was down for longer than the time-out, and ends the transactions when it is there again: doubts."""
+    for pid, log in ((19, "down-0"), (20, "downdecided-0")):
+        topic = log.partition("-")[0]
+        logs.state(f"{STATES}-0", topic, State.ONGOING, pid, 0, {topic: [0]})
+        logs.data(log, 1, pid=pid, epoch=0, sequence=0, txn=True)
+    logs.state(f"{STATES}-0", "downdecided", State.PREPARE_COMMIT, 20, 0, {"downdecided": [0]})
+    logs.tick(7_200_000)
+    for _ in range(2):
+        logs.state(f"{STATES}-0", "sound", State.EMPTY, 2, 1)
+        logs.tick(9_000)
+    return Fault(None)
 
 
 def without_marker(logs: Logs) -> Fault:
@@ -323,24 +365,154 @@ def coordinator_goes_back(logs: Logs) -> Fault:
     return Fault("stale-producer-epoch", log, place, says)
 
 
+def two_owners(logs: Logs) -> Fault:
+    log = f"{CO}-12"
+    logs.consumer_group(log, "shared", 9)
+    logs.member(log, "shared", "m1", 9, {0: 5, 1: 5}, TOPIC_ID)
+    place = logs.member(log, "shared", "m2", 9, {1: 9, 2: 9}, TOPIC_ID)
+    logs.member(log, "shared", "m1", 9, {0: 5}, TOPIC_ID)
+    return Fault("two-owners", log, place, f"m2 got partition 1 of topic {uuid_text(TOPIC_ID)}, which m1 has")
+
+
+def handed_over(logs: Logs) -> Fault:
+    log = f"{CO}-13"
+    logs.consumer_group(log, "handed", 9)
+    logs.member(log, "handed", "m1", 9, {0: 5, 1: 5}, TOPIC_ID)
+    logs.member(log, "handed", "m1", 10, {0: 5}, TOPIC_ID)
+    logs.member(log, "handed", "m2", 10, {1: 10}, TOPIC_ID)
+    gives = logs.member_record("handed", "m2", 11, {}, TOPIC_ID)
+    takes = logs.member_record("handed", "m3", 11, {1: 11}, TOPIC_ID)
+    logs.append(log, build_batch([gives, takes], timestamp_ms=logs.tick()), 2)  # at once
+    return Fault(None)
+
+
+def generation_back(logs: Logs) -> Fault:
+    log = f"{CO}-14"
+    logs.classic_group(log, "fell", 5)
+    place = logs.classic_group(log, "fell", 3)
+    return Fault("epoch-regression", log, place, "group fell went back from generation 5 to 3")
+
+
+def group_epoch_back(logs: Logs) -> Fault:
+    log = f"{CO}-15"
+    logs.consumer_group(log, "fell2", 9)
+    place = logs.consumer_group(log, "fell2", 8)
+    return Fault("epoch-regression", log, place, "group fell2 went back from epoch 9 to 8")
+
+
+def member_epoch_back(logs: Logs) -> Fault:
+    log = f"{CO}-16"
+    logs.consumer_group(log, "fell3", 9)
+    logs.member(log, "fell3", "m7", 9, {0: 5}, TOPIC_ID)
+    place = logs.member(log, "fell3", "m7", 8, {0: 5}, TOPIC_ID)
+    return Fault("epoch-regression", log, place, "member m7 went back from epoch 9 to 8")
+
+
+def began_again(logs: Logs) -> Fault:
+    """A group and a member that were removed; a static member that has left."""
+    log = f"{CO}-17"
+    logs.classic_group(log, "anew", 5)
+    logs.classic_group(log, "anew", None)
+    logs.classic_group(log, "anew", 1)
+    logs.consumer_group(log, "static", 9)
+    logs.member(log, "static", "m8", 9, {0: 5}, TOPIC_ID)
+    logs.member(log, "static", "m8", -2, {0: 5}, TOPIC_ID)
+    logs.member(log, "static", "m8", 0, {0: 5}, TOPIC_ID)
+    return Fault(None)
+
+
+def leader_epoch_back(logs: Logs) -> Fault:
+    log = "led-0"
+    logs.data(log, 1, leader_epoch=3)
+    logs.data(log, 1, leader_epoch=5)
+    logs.data(log, 1, leader_epoch=5)
+    place = logs.data(log, 1, leader_epoch=4)
+    return Fault("leader-epoch-regression", log, place, "leader epoch 4 comes after 5")
+
+
+def beyond_the_end(logs: Logs) -> Fault:
+    log = f"{CO}-18"
+    logs.data("reach-0", 3)
+    logs.data("reach-1", 3)
+    place = logs.commit(log, "beyond", {0: 4}, topic="reach", member="m", generation=1)
+    logs.commit(log, "beyond", {0: 4, 1: 3}, topic="reach", member="m", generation=1)
+    return Fault("commit-beyond-end", log, place, "beyond committed reach-0 at 4, but its log ends at 3")
+
+
+def beyond_the_end_of_another_topic(logs: Logs) -> Fault:
+    """Of a topic that was deleted, with the tombstone that a coordinator writes then, and without: a doubt."""
+    log = f"{CO}-19"
+    logs.commit(log, "deleted", {0: 9, 1: 9}, topic="remade", member="m", generation=1)
+    logs.forget(log, "deleted", 1, topic="remade")
+    logs.data("remade-0", 3)
+    logs.data("remade-1", 3)
+    return Fault(None)
+
+
+def producer_id_twice(logs: Logs) -> Fault:
+    log = f"{STATES}-4"
+    logs.state(log, "owner", State.EMPTY, 65, 0)
+    logs.state(log, "owner", State.EMPTY, 65, 0)
+    place = logs.state(log, "thief", State.EMPTY, 65, 0)
+    return Fault("producer-id-twice", log, place, "producer 65 is that of thief, and was that of owner")
+
+
+def vanished(logs: Logs) -> Fault:
+    log = f"{STATES}-5"
+    logs.state(log, "gone", State.EMPTY, 66, 0)
+    logs.state(log, "gone", State.ONGOING, 66, 0, {"vanished": [0]})
+    place = logs.state(log, "gone", State.EMPTY, 66, 0)
+    says = "gone of producer 66, epoch 0, was Ongoing, and then Empty"
+    return Fault("transaction-vanished", log, place, says)
+
+
+def overlapping(logs: Logs) -> Fault:
+    log = "overlap-0"
+    logs.data(log, 3)
+    logs.ends[log] -= 1
+    place = logs.data(log, 3)
+    logs.data(log, 1)
+    return Fault("overlapping-batches", log, place, "offsets 2 to 4 begin below 3")
+
+
+def hole(logs: Logs) -> Fault:
+    log = "hole-0"
+    logs.skip(log, 2)  # removed by retention
+    logs.data(log, 3)
+    logs.skip(log, 1)
+    place = logs.data(log, 3)
+    return Fault("missing-records", log, place, "offsets 5 to 5 are not in the log, which nothing compacts")
+
+
+def cleaned(logs: Logs) -> Fault:
+    logs.data(CLEANED, 3)
+    logs.skip(CLEANED, 2)
+    logs.data(CLEANED, 3)
+    return Fault(None)
+
+
 CASES: list[Callable[[Logs], Fault]] = [
-    sound, sequences_wrap, wrapped_duplicate, duplicate, missing, missing_at_the_start, reordered, stale_producer,
-    stale_in_transaction, overdue, hanging, hanging_unknown, without_marker, without_marker_among_others, stray_marker,
-    resent_marker, against_decision, regression, set_back, stale_generation, stale_member, not_its_own,
-    epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit, committed_outside,
-    committed_outside_on_purpose, without_records, without_records_before_kip_890, coordinator_goes_back,
+    sound, sequences_wrap, wrapped_duplicate, duplicate, missing, made_again, missing_in_a_new_epoch, reordered,
+    stale_producer, stale_in_transaction, overdue, hanging, hanging_unknown, without_marker,
+    without_marker_among_others, stray_marker, resent_marker, against_decision, regression, set_back,
+    stale_generation, stale_member, not_its_own, epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit,
+    committed_outside, committed_outside_on_purpose, without_records, without_records_before_kip_890,
+    coordinator_goes_back, two_owners, handed_over, generation_back, group_epoch_back,
+    member_epoch_back, began_again, leader_epoch_back, beyond_the_end, beyond_the_end_of_another_topic,
+    producer_id_twice, vanished, overlapping, hole, cleaned, decided_and_not_ended, down_for_longer,
 ]  # fmt: skip  # several to a line
 
 
-def audited(spark: Any, directory: Path) -> Audit:
-    def view(records: str) -> Any:
-        return spark.read.format("momus").option("path", str(directory)).option("records", records).load()
-
-    return audit(view("raw"), view("offsets"), view("transactions"))
+def audited(session: Any, directory: Path, cleaned: Collection[str] | None = None) -> Audit:
+    path = str(directory)
+    views = tables.raw(session, path), tables.offsets(session, path), tables.transactions(session, path)
+    return audit(*views, cleaned=cleaned)
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Fault], list[Any], dict[str, Any]]:
+def outcome(
+    engine: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Fault], list[Any], dict[str, Any]]:
     """All cases in one directory, audited once, in blocks of 8 offsets: what each promised, and what was found."""
     directory = tmp_path_factory.mktemp("faults")
     logs = Logs(directory)
@@ -348,10 +520,11 @@ def outcome(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audits, "FEW_ROWS", -1)
         patch.setattr(missing_offsets, "BLOCK_OFFSETS", 8)
-        made = audited(spark, directory)
+        made = audited(engine, directory, {CLEANED})
     coverage = {row["log"]: row for row in made.coverage.collect()}
     assert {name: row["end_offset"] for name, row in coverage.items()} == logs.ends
-    return promised, made.findings.collect(), {"coverage": coverage, "transactions": made.transactions.collect()}
+    other = {"coverage": coverage, "transactions": made.transactions.collect(), "undecided": made.undecided.collect()}
+    return promised, made.findings.collect(), other
 
 
 @pytest.mark.parametrize("name", [case.__name__ for case in CASES if case.__name__[0] != "_"])
@@ -370,3 +543,31 @@ def test_audit_sound_logs_have_no_finding(outcome):
     promised, found, _ = outcome
     wanted = sorted((fault.kind, fault.log, fault.offset) for fault in promised.values() if fault.kind)
     assert sorted((row["kind"], row["log"], row["offset"]) for row in found) == wanted
+
+
+def test_audit_what_may_have_another_reason_is_undecided_and_says_why(outcome):
+    *_, other = outcome
+    rows = {(row["log"], row["kind"]): (row["offset"], row["why"]) for row in other["undecided"] if row["why"]}
+    assert rows == {
+        (f"{CO}-19", "commit-beyond-end"): (0, "another-topic"),
+        ("again-0", "missing-sequence"): (1, "unknown-producer"),
+        ("down-0", "hanging-transaction"): (0, "stopped"),
+        ("downdecided-0", "hanging-transaction"): (0, "stopped"),
+        ("emptyv1-0", "transaction-without-records"): (0, "named-by-client"),
+        ("twice-0", "transaction-without-records"): (3, "named-by-client"),
+    }
+
+
+def test_commit_that_comes_again_after_its_group_is_empty_is_stale_and_goes_back(engine, tmp_path):
+    """The last member that leaves raises the generation."""
+    logs, log = Logs(tmp_path), f"{CO}-0"
+    logs.classic_group(log, "left", 1)
+    for offset in (40, 50):
+        logs.commit(log, "left", {0: offset}, member="m", generation=1)
+    logs.classic_group(log, "left", 2)  # without members
+    again = logs.commit(log, "left", {0: 40}, member="m", generation=1)
+    found = audited(engine, tmp_path).findings.collect()
+    assert [(row["kind"], row["offset"]) for row in found] == [
+        ("offset-regression", again),
+        ("stale-generation", again),
+    ]

@@ -11,8 +11,9 @@ from made_logs import STATES, Logs
 from pyspark.sql import functions as F
 from test_audit_faults import CO, audited
 
+from pipeline.audit.directory import audit_of
 from pipeline.jobs import audit as audit_job
-from pipeline.jobs.audit import summary
+from pipeline.jobs.audit import KEPT_BY, REASONS, summary
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -127,11 +128,11 @@ def test_summary_says_what_is_missing_and_what_cannot_be_decided(outcome, monkey
     monkeypatch.setattr(audit_job, "MOST_GROUPS", 1)
     gaps = made.gaps.withColumn("reason", F.coalesce(why, "reason"))
     coverage = made.coverage.withColumn("renewed", F.col("log") == "few-0")
-    told = summary(replace(made, gaps=gaps, coverage=coverage), 1)
+    told = summary(replace(made, gaps=gaps, coverage=coverage), 1, archived=True)
     assert (told[0], told[-1]) == ("transactions: 4 CompleteCommit", "1 finding: exactly-once did not hold")
     for line in (
         "coverage: missing-0 lacks 2 offsets from 5 to 6: removed by the cleaner, retention or DeleteRecords; an "
-        "archive made before would have them",
+        f"archive made before would have them ({KEPT_BY})",
         "coverage: start-0 lacks 7 offsets from 0 to 6: removed before the archive began",
         "coverage: early-0 lacks 3 offsets from 0 to 2: removed before they were archived: the archive ran too seldom "
         "or without --retain-for, or more was held back than archive.retain.max.bytes allows",
@@ -139,9 +140,10 @@ def test_summary_says_what_is_missing_and_what_cannot_be_decided(outcome, monkey
         "(archive --topics)",
         "coverage: few-0 is archived twice: its topic was deleted and created again, so nothing in it can be decided",
         f"undecided: 3 x transaction-without-marker in {STATES}-0, the first at offset 7: missing records could "
-        "explain them",
-        f"undecided: 3 commits of group nobody in {CO}-3 name no member (Apache Kafka writes none): offset-regression, "
-        "stale-generation, stale-member-epoch, commit-outside-transaction cannot be decided here",
+        f"explain them; {KEPT_BY}, keeps such records",
+        f"undecided: 3 commits of group nobody in {CO}-3 name no member (their clients said neither a member nor a "
+        "client id, or offsets.provenance was off): offset-regression, stale-generation, stale-member-epoch, "
+        "commit-outside-transaction cannot be decided here",
         "undecided: the same in 2 more groups, see the table `unnamed`",
     ):
         assert line in told
@@ -151,3 +153,33 @@ def test_commits_that_name_no_member_are_counted_from_the_first(outcome):
     made, _ = outcome
     rows = {row["group"]: (row["log"], row["commits"], row["first_offset"]) for row in made.unnamed.collect()}
     assert rows == {"torn": (f"{CO}-3", 3, 0), "nobody": (f"{CO}-3", 3, 4), "other": (f"{CO}-4", 1, 0)}
+
+
+@pytest.mark.parametrize("engine", ["local"], indirect=True)
+def test_reasons_in_a_directory_go_by_what_its_cleaner_has_been_at(engine, tmp_path):
+    logs = Logs(tmp_path)
+    logs.skip("front-0", 3)
+    for log in ("front-0", "hole-0", "cleaned-0", "double-0"):
+        logs.data(log, 2)
+    for log in ("hole-0", "cleaned-0"):
+        logs.skip(log, 4)
+        logs.data(log)
+    logs.ends["double-0"] = 0
+    logs.data("double-0", 2)
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\ncleaned 0 7\n")
+
+    made = audit_of(engine, str(tmp_path))
+
+    assert {row["log"]: row["reason"] for row in made.gaps.collect()} == {
+        "front-0": "deleted",
+        "hole-0": "hole",
+        "cleaned-0": "cleaned",
+    }
+    told = [line for line in summary(made, 1) if line.startswith("coverage: ")]
+    assert told == [
+        f"coverage: cleaned-0 lacks 4 offsets from 2 to 5: {REASONS['cleaned']}",
+        f"coverage: front-0 lacks 3 offsets from 0 to 2: {REASONS['deleted']}",
+        f"coverage: hole-0 lacks 4 offsets from 2 to 5: {REASONS['hole']}",
+        "coverage: double-0 has offsets twice, so nothing else in it can be decided",
+    ]
+    assert ["cleaner" in line for line in told] == [True, False, False, False]

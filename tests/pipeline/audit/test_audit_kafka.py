@@ -1,6 +1,7 @@
 """What an audit finds in logs of Apache Kafka: nothing where its clients behaved, and each fault that it let happen.
 
-tests/e2e/make_kafka_audit_logs.py has Apache Kafka 4.3.1 write the folders of `kafka`; it says what is in each.
+tests/e2e/make_kafka_audit_logs.py has Apache Kafka write the folders of `kafka`; it says what is in each, and by which
+version.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def test_faults_that_kafka_lets_happen_without_verification(spark):
     rows = {(row["kind"], row["log"]): row for row in made.findings.collect()}
     offsets = {place: (row["offset"], row["proof_log"]) for place, row in rows.items()}
     assert offsets == {
+        ("commit-beyond-end", OFFSETS): (3, "source-0"),
         ("commit-outside-transaction", OFFSETS): (2, STATES),
         ("hanging-transaction", OFFSETS): (5, STATES),
         ("hanging-transaction", "source-0"): (0, None),
@@ -101,3 +103,20 @@ def test_job_finds_nothing_in_transactions_v1_and_says_what_it_cannot_decide_for
     assert table("doubts").isEmpty()
     assert {row["group"] for row in table("unnamed").collect()} == {"classic", "copier"}
     assert decisions(table("transactions")) == {"COMMIT": 2, "ABORT": 1}
+
+
+@pytest.mark.parametrize("engine", ["local"], indirect=True)
+@pytest.mark.parametrize(
+    ("folder", "undecided"),
+    [
+        # A topic that was made again under a running producer: its first batch there has the sequence 10.
+        ("renewed", {("missing-sequence", "orders-0", "unknown-producer")}),
+        # Down longer than the time-out, then up for a moment: the coordinator aborts at its next look.
+        ("stopped_2", {("hanging-transaction", "orders-0", "stopped")}),
+        ("stopped_3", set()),
+    ],
+)
+def test_nothing_is_found_after_a_topic_was_made_again_or_a_broker_was_down(engine, folder, undecided):
+    made = audit_of(engine, str(GOLDEN / folder))
+    assert found(made) == []
+    assert {(row["kind"], row["log"], row["why"]) for row in made.doubts.collect()} == undecided

@@ -44,6 +44,14 @@ def test_kind_of_a_finding_means_what_its_check_looks_for():
         "share-delivery-limit": "more often than its limit",
         "share-delivered-again": "again that was acknowledged or archived",
         "share-unread": "archived or passed a record that no consumer got",
+        "two-owners": "two members of a group own a partition at once",
+        "epoch-regression": "generation or epoch of a group or member is below",
+        "leader-epoch-regression": "epoch below that of an earlier leader",
+        "commit-beyond-end": "an offset that its log never had",
+        "producer-id-twice": "two transactional ids have the same producer id",
+        "transaction-vanished": "neither committed nor aborted as was decided",
+        "overlapping-batches": "are there twice",
+        "missing-records": "missing in the middle of a log that nothing compacts",
     }
     assert words.keys() == KINDS.keys()
     for kind, said in words.items():

@@ -58,7 +58,11 @@ def test_faults_are_found_each_log_is_fetched_once(spark, tmp_path):
         made = live(spark, broker)
         assert broker.asked.count(ApiKey.FETCH) == len(logs.ends)
     found, torn = cases(made.findings), cases(made.undecided.where("kind = 'incomplete-commit'"))
-    assert sorted(found + torn) == sorted((fault.kind, fault.log, fault.offset) for fault in promised if fault.kind)
+    assert sorted(found + torn) == sorted(
+        (fault.kind, fault.log, fault.offset)
+        for fault in promised
+        if fault.kind and fault.kind != "missing-records"  # a broker does not say what it has cleaned
+    )
     assert len(torn) == 1  # at the end of its log: the rest may follow
     for row in made.findings.collect():
         assert finding_line(row, as_json=False).startswith(f"{row['kind']}: {row['log']} offset {row['offset']}: ")
@@ -69,6 +73,7 @@ def test_faults_in_apache_kafkas_logs_are_found(spark):
     with served(GOLDEN / "unverified") as broker:
         made = live(spark, broker)
     assert cases(made.findings) == [
+        ("commit-beyond-end", "__consumer_offsets-0", 3),
         ("commit-outside-transaction", "__consumer_offsets-0", 2),
         ("hanging-transaction", "__consumer_offsets-0", 5),
         ("hanging-transaction", "source-0", 0),

@@ -141,7 +141,7 @@ def test_migrate_sorts_the_records_once(spark, source, target, tmp_path, monkeyp
 
 
 def test_migrate_target_that_another_writes_to_is_not_equal(spark, source, target, tmp_path, monkeypatch):
-    copy = job._copy
+    copy = job.record_copy.copied_records
 
     def copied(*words):
         done = copy(*words)
@@ -150,7 +150,7 @@ def test_migrate_target_that_another_writes_to_is_not_equal(spark, source, targe
         producer.flush(20)
         return done
 
-    monkeypatch.setattr(job, "_copy", copied)
+    monkeypatch.setattr(job.record_copy, "copied_records", copied)
     code, proof = migrated(spark, source.directory, target, tmp_path / "proof.json", "--topic", "latest")
 
     assert (code, proof["equal"], proof["groups"]) == (1, False, [])

@@ -16,7 +16,7 @@ from job_kit import run
 from momus import Broker
 from pipeline.audit.findings import KINDS
 from pipeline.demo.traffic import Traffic
-from pipeline.jobs import audit, compaction, lag, report
+from pipeline.jobs import audit, compaction, lag, report, resets
 from pipeline.output_guard import HEAD_BYTES, made_by
 from pipeline.report.charts import SERIES, lines, time_locator
 from pipeline.report.digits import size
@@ -93,6 +93,21 @@ def test_report_figures_are_what_the_jobs_say(spark, data, audited, text, tmp_pa
     assert {row[0] for row in tables["lag"][1:]} == {group for group, _ in behind}
     peaks = {group: max(n for (who, _), n in behind.items() if who == group) for group, _ in behind}
     assert {row[0]: int(row[1].replace(",", "")) for row in tables["lag"][1:]} == peaks
+
+    assert run(lag, spark, data, tmp_path / "last", "--last") == 0
+    last = {
+        (row["consumergroup"], row["topic"], row["partition"]): (
+            row["kafka_consumergroup_lag"],
+            row["kafka_consumergroup_lag_seconds"],
+        )
+        for row in spark.read.parquet(f"{tmp_path}/last").collect()
+    }
+    partitions = figures["partitions"]
+    assert {(row["group"], row["topic"], row["partition"]): (row["lag"], row["seconds"]) for row in partitions} == last
+    assert run(resets, spark, data, tmp_path / "resets") == 0
+    set_back = spark.read.parquet(f"{tmp_path}/resets").collect()
+    assert figures["resets_total"] == len(set_back)
+    assert figures["read_again"] == sum(row["again"] or 0 for row in set_back)
 
     transactions = Counter(row["state"] for row in spark.read.parquet(f"{found}/transactions").collect())
     assert figures["outcomes"]["committed"] == transactions["CompleteCommit"]

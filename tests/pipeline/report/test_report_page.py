@@ -172,6 +172,78 @@ def test_verdict_has_its_colour_and_no_name_of_a_group_is_broken():
     assert whole == [True] * 3
 
 
+# -- the two questions
+
+RESET = {
+    "at": BEGIN, "group": "billing", "topic": "orders", "partition": 3, "kind": "back", "from_offset": 5000,
+    "to_offset": 1000, "again": 4000, "skipped": None, "by": "tool", "member_id": None, "instance_id": None,
+    "generation": None, "client_id": "kafka-admin", "log": "__consumer_offsets-7", "log_offset": 42,
+}  # fmt: skip  # several to a line
+RESETS = {
+    "resets": [RESET], "resets_total": 3, "reset_groups": 2, "resets_by": {"member": 0, "tool": 3}, "went_back": 1,
+    "read_again": 4000,
+}  # fmt: skip  # several to a line
+
+
+def asked(**changes: Any) -> str:
+    """The section with the two questions, which is the first of the page."""
+    said = page(made(**SOUND | changes))
+    begin = said.index("<section")
+    assert said[begin:].startswith('<section id="questions">')
+    return said[begin : said.index("</section>")]
+
+
+def test_page_says_first_who_reset_what_with_effect_and_place():
+    said = asked(**RESETS)
+    assert "3 resets of 2 groups: 3 by a tool" in said
+    assert "billing on orders-3, from 5,000 to 1,000, 4,000 read again, by tool kafka-admin" in said
+    assert "2027-01-15 08:00:00: billing" in said
+    assert "Every reset, the latest first (1 of them)" in said
+    assert "<td>__consumer_offsets-7 @ 42</td>" in said
+    assert "No one: no commit goes back or jumps" in asked()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "No: nothing was written twice, and no group went back"),
+        (RESETS, "Yes: 4,000 records read again after resets"),
+        ({"findings_by_kind": {"duplicate-sequence": 2}}, "Yes: 2 findings"),
+        ({"findings_by_kind": {"hanging-transaction": 1}}, "No: nothing was written twice"),
+        ({"incomplete_logs": [ROW | {"missing_inside": 9}]}, "Not as far as the logs are there"),
+    ],
+)
+def test_page_says_whether_anything_was_delivered_twice(changes, says):
+    assert says in asked(**changes)
+
+
+def test_page_tells_transactions_and_plain_groups_apart():
+    said = asked(**RESETS | {"findings_by_kind": {"duplicate-sequence": 2, "hanging-transaction": 1}})
+    assert "In 2 transactions and by idempotent producers: 2 findings, 1 transaction that hang" in said
+    assert "In plain groups: 4,000 records read again in 1 commit that go back." in said
+
+
+def test_page_has_the_lag_of_each_partition_with_its_age():
+    row = {"group": "g", "topic": "t", "partition": 2, "committed": 7, "end": 19, "lag": 12, "seconds": 75.0}
+    said = page(made(lag={"g": Series(0, [12])}, partitions=[row], partitions_total=9, end=BEGIN))
+    assert "By topic and partition, at 2027-01-15 08:00:00 UTC (the first 1 of 9)" in said
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", said[said.index('data-of="partitions"') :])
+    assert cells[:7] == ["g", "t", "2", "7", "19", "12", "1 min 15 s"]
+
+
+@in_browser
+def test_page_in_a_time_zone_has_its_times_everywhere():
+    figures = moving()
+    figures.zone, figures.end = "Asia/Tokyo", figures.time(10)
+    seen = look(page(figures), ask=at("lag", 55.5))
+    assert seen.probe["asked"][0]["said"]["lag"].startswith("2027-01-15 17:00:55 ")
+    said = page(figures)
+    assert "2027-01-15 17:00:00 to 2027-01-15 17:01:40 · times are Asia/Tokyo" in said
+    chart = said[said.index('<section id="lag">') :]
+    assert "17:00" in chart[: chart.index("</svg>")]
+    assert "08:00" not in chart[: chart.index("</svg>")]
+
+
 # -- findings and their records
 
 

@@ -26,3 +26,11 @@ def test_demo_runs_every_job_and_they_agree_with_the_clients(spark, tmp_path, ca
     assert {"orders", "shipments"} <= {each["topic"] for each in proof["topics"]}
     assert "zombies fenced" in said
     assert (tmp_path / "report.html").read_text().lstrip().lower().startswith("<!doctype html>")
+    page = (tmp_path / "report.html").read_text()
+    [finding] = spark.read.parquet(str(tmp_path / "audit" / "findings")).collect()
+    assert (finding.kind, finding.group) == ("offset-regression", "rereading")
+    assert "1 finding: exactly-once did not hold" in page
+    resets = {(row.group, row.kind, row.by, row.again) for row in spark.read.parquet(f"{tmp_path}/resets").collect()}
+    assert resets == {("rereading", "back", "member", 20), ("nightly", "back", "tool", 20)}
+    assert "2 resets of 2 groups: 1 by a member, 1 by a tool" in page
+    assert "Yes: 1 finding and 40 records read again after resets" in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from made_logs import OFFSETS, STATES, Logs
 
 from momus.client import log_client
-from momus.client.log_client import NO_ID, LogClient, LogPlace
+from momus.client.log_client import NO_ID, LogPlace
 from pipeline.errors import PipelineError
 from pipeline.live import fetched_logs
 from pipeline.live.cut import Cut, LogCut, connected, take_cut
@@ -177,8 +178,14 @@ def test_log_that_was_cut_below_what_is_asked_for_is_an_error(logs, broker, monk
         list(read_range(client, second, "raw", None))
 
 
+def with_little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client sees four seconds pass with each look at the clock: it asks a few times, however slow the machine is."""
+    clock = SimpleNamespace(monotonic=iter(range(0, 400, 4)).__next__, sleep=lambda _s: None)
+    monkeypatch.setattr(log_client, "time", clock)
+
+
 def test_topic_created_again_meanwhile_is_an_error(broker, monkeypatch):
-    monkeypatch.setattr(LogClient.__init__, "__kwdefaults__", {"timeout_s": 0.05})
+    with_little_patience(monkeypatch)
     broker.ids = {"plain": ID}
     cut = cut_of(broker)
     broker.ids = {"plain": ID[::-1]}
@@ -243,7 +250,7 @@ def test_error_that_does_not_pass_is_told_at_once(broker):
 
 
 def test_error_that_should_pass_and_does_not_is_told_in_the_end(broker, monkeypatch):
-    monkeypatch.setattr(LogClient.__init__, "__kwdefaults__", {"timeout_s": 0.05})
+    with_little_patience(monkeypatch)
     cut = cut_of(broker)
     broker.before = lambda api, number: ErrorCode.NOT_LEADER_OR_FOLLOWER if api == ApiKey.FETCH else None
     with pytest.raises(PipelineError, match="NOT_LEADER_OR_FOLLOWER"):

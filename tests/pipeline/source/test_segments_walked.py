@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import struct
+from datetime import UTC, datetime
+
 import made_batches as made
 import pytest
 from pyarrow import fs
@@ -238,3 +242,55 @@ def test_damaged_checkpoint_of_starts_is_an_error(tmp_path, text):
     starts(tmp_path, text)
     with pytest.raises(PipelineError, match="log-start-offset-checkpoint is damaged"):
         list(scan(str(tmp_path)))
+
+
+HOUR_MS = 3_600_000
+BEGIN_MS = 1_800_000_000_000
+
+
+def timed(folder, log, hours, **kind):
+    """A log whose segments end at these hours after BEGIN_MS; None: without a time index."""
+    for number, hour in enumerate(hours):
+        path = made.write_segment(folder, log, 10 * number, made.batch_of([(b"k", b"v", ())], base_offset=10 * number))
+        if hour is not None:
+            entries = [(BEGIN_MS, 1), (BEGIN_MS + hour * HOUR_MS, 2), *kind.get("after", ())]
+            path.with_suffix(".timeindex").write_bytes(b"".join(struct.pack(">qi", *each) for each in entries))
+
+
+def read_until(folder, hours):
+    until = datetime.fromtimestamp((BEGIN_MS + hours * HOUR_MS) / 1000, UTC)
+    options = read_options.ReadOptions(read_options.spark_options(str(folder), "raw", until=until))
+    return [(each.log, each.base_offset) for each in options.segments()]
+
+
+def test_segments_after_one_that_is_an_hour_later_are_left_out(tmp_path):
+    timed(tmp_path, "a-0", [1, 2, 3, 4])
+    timed(tmp_path, "b-0", [None, 9, None])
+    timed(tmp_path, "c-0", [9, 9], after=[(0, 0)] * 3)  # allocated ahead
+
+    assert read_until(tmp_path, 1.5) == [("a-0", 0), ("a-0", 10), ("a-0", 20), ("b-0", 0), ("b-0", 10), ("c-0", 0)]
+    assert len(read_until(tmp_path, 9)) == 9
+    assert read_until(tmp_path, -2) == [("a-0", 0), ("b-0", 0), ("b-0", 10), ("c-0", 0)]
+
+
+def test_listing_is_repeated_only_where_a_directory_has_just_changed(tmp_path, monkeypatch):
+    made.write_segment(tmp_path, "a-0", 0, BATCHES[0])
+    counted, listing = [], segment_files._listing
+
+    def listed(*words):
+        counted.append(words)
+        return listing(*words)
+
+    monkeypatch.setattr(segment_files, "_listing", listed)
+
+    assert len(segment_files.list_segments(str(tmp_path))) == 1
+    just_changed = len(counted)
+    os.utime(tmp_path / "a-0", (1, 1))
+    assert len(segment_files.list_segments(str(tmp_path))) == 1
+    assert (just_changed, len(counted)) == (2, 3)
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_path_of_a_local_directory_is_found_in_each_form_that_spark_gives(tmp_path, form):
+    made.write_segment(tmp_path, "a-0", 0, BATCHES[0])
+    assert [each.log for each in segment_files.list_segments(form.format(tmp_path))] == ["a-0"]

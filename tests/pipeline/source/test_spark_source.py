@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import made_batches as made
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 from test_stream_planner import Logs
 
 from pipeline.schema import VIEWS, spark_schema
-from pipeline.source.data_source import register
+from pipeline.source.data_source import PUSHDOWN, ROOT, FilteringSource, MomusReader, MomusSource, register
 from pipeline.source.segment_ranges import scan
 
 GOLDEN = str(Path(__file__).parent.parent / "golden" / "logs")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _registered(spark):
     register(spark)
 
@@ -115,3 +117,34 @@ def test_stream_follows_logs_that_grow_while_it_runs(spark, tmp_path):
     finally:
         query.stop()
     assert rows_written(spark, out) == sorted(set().union(*(logs.offsets(log) for log in logs.ends)))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["log = 'orders-1'", "topic = 'orders' and partition = 1", "partition in (1, 2) and topic in ('orders', 'none')"],
+)
+def test_conditions_on_the_log_leave_out_the_other_segments(spark, tmp_path, condition):
+    good = made.batch_of([(b"k", b"v", ())])
+    for log in ("orders-1", "bills-0", "bills-1"):
+        damage = good[:-1] + b"\7" if log.startswith("bills") else good
+        made.write_segment(tmp_path, log, 0, damage, made.batch_of([(b"k", b"v", ())], base_offset=1))
+    made.write_segment(tmp_path, "orders-0", 0, made.batch_of([(b"k", b"v", ())]))
+    with pytest.raises(PythonException, match="CRC"):
+        read(spark, tmp_path).count()
+    assert read(spark, tmp_path).where(condition).count() == 2
+
+
+@pytest.mark.parametrize(("pushdown", "source"), [("true", FilteringSource), ("false", MomusSource)])
+def test_session_without_pushdown_gets_a_reader_that_asks_for_no_conditions(pushdown, source):
+    """Spark refuses a reader with pushFilters where it hands none over."""
+    registered = []
+    session = SimpleNamespace(
+        _sc=SimpleNamespace(environment={"PYTHONPATH": "/theirs"}),
+        conf={PUSHDOWN: pushdown},
+        dataSource=SimpleNamespace(register=registered.append),
+    )
+    register(session)
+    register(session)
+    assert registered == [source, source]
+    assert session._sc.environment["PYTHONPATH"] == f"{ROOT}{os.pathsep}/theirs"
+    assert "pushFilters" not in vars(MomusReader)

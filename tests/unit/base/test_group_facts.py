@@ -12,9 +12,10 @@ from unit.coordinator.groups.streams.kit import StreamsWorld, subtopology, topic
 from unit.coordinator.harness import ShardHarness
 
 from broker.base.facts import facts, slots
-from broker.coordinator.groups.classic.group import STABLE, ClassicGroup
-from broker.coordinator.groups.classic.group import State as ClassicState
+from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.classic.member import Member
+from broker.coordinator.groups.classic.states import STABLE
+from broker.coordinator.groups.classic.states import State as ClassicState
 from broker.coordinator.groups.consumer.group import ConsumerGroup
 from broker.coordinator.groups.consumer.member import ConsumerMember
 from broker.coordinator.groups.machine import GroupMachine

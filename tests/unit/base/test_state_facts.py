@@ -10,8 +10,9 @@ from core_broker import Client, World, make_topic
 from txn_kit import Producer
 
 from broker.base.facts import slots
-from broker.cluster.client_settings import ClientSettings
-from broker.cluster.metadata import ClusterMetadata, Topic, TopicPartition
+from broker.cluster.client_records import ClientSettings
+from broker.cluster.metadata import ClusterMetadata
+from broker.cluster.topics import Topic, TopicPartition
 from broker.coordinator.transactions.machine import TransactionMachine
 from broker.coordinator.transactions.transaction import State, Transaction
 from broker.partitions.aborted import AbortedTransactions

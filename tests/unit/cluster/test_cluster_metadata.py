@@ -8,8 +8,9 @@ import pytest
 from admin_broker import AdminBroker
 
 from broker.base.context import Context
-from broker.cluster.metadata import ClusterMetadata, partition_record
+from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_plans import create_topic, delete_topic, place, start_up
+from broker.cluster.topics import partition_record
 from broker.config.settings import BrokerConfig, ConfigError
 from protocol.messages.metadata_records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
 from storage.files.sim_env import sim_env

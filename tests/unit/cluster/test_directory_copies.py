@@ -7,7 +7,7 @@ import pytest
 from core_broker import DATA, Client, World, make_topic
 from core_requests import commit_request, committed, fetch_bytes, fetch_request, produce_request
 
-from broker.cluster.copies import copy_directory
+from broker.cluster.data.copies import copy_directory
 from storage.files import checkpoints
 from storage.files.sim_env import MemoryFiles, sim_env
 
@@ -135,7 +135,7 @@ def test_broken_log_keeps_a_copy_from_being_trusted():
 
 
 def test_large_logs_take_their_index_along(monkeypatch):
-    monkeypatch.setattr("broker.cluster.directory.WORTH_AN_INDEX_BYTES", 5000)
+    monkeypatch.setattr("broker.cluster.data.directory.WORTH_AN_INDEX_BYTES", 5000)
     world = filled("os", log_index_interval_bytes="100")
     client = Client(world)
     for _ in range(8):

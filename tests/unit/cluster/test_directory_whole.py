@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from random import Random
 
@@ -10,13 +11,17 @@ from core_broker import DATA, Client, World, make_topic
 from core_requests import committed, fetch_bytes, fetch_request, produce_request
 from power_cut import power_cut
 
-from broker.cluster.copies import partitions_in, remove_discarded
-from broker.cluster.identity import DirectoryError
+from broker.cluster.data.copies import is_discarded, partitions_in, remove_discarded
+from broker.cluster.data.directory import DataDirectory
+from broker.cluster.data.identity import DirectoryError
+from broker.config.settings import BrokerConfig
 from broker.shell.cluster_plan import ClusterPlan, Origin
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from storage.clock.manual_clock import ManualClock
 from storage.files import checkpoints
-from storage.files.env import SystemFiles
-from storage.files.sim_env import MemoryFiles, SimulatedCrash, sim_env
+from storage.files.env import Env, Rng, SystemFiles
+from storage.files.sim_env import MemoryFiles, sim_env
+from storage.files.sim_faults import SimulatedCrash
 
 
 def with_files(*paths: str) -> MemoryFiles:
@@ -151,6 +156,23 @@ def test_topic_whose_name_begins_as_what_was_put_aside_is_kept_until_a_reset():
     assert (name, 0) in partitions_in(world.files, DATA), "a copy and a clean end look for all logs"
     directory.discard()
     assert not world.files.exists(f"{DATA}/{name}-0")
+
+
+def test_lives_and_clusters_of_one_seed_are_put_aside_in_folders_of_their_own(tmp_path):
+    """Each life draws the same numbers, and what the one before has left is removed in a thread of its own."""
+
+    def discarded(path: str, place: str | None = None) -> str:
+        files = SystemFiles()
+        files.makedirs(f"{tmp_path}/{path}")
+        opened = DataDirectory.open(Env(ManualClock(), Rng(7), files), f"{tmp_path}/{path}", BrokerConfig({}))
+        return opened.discard(place)
+
+    aside = [discarded("seeded"), discarded("seeded"), discarded("seeded")]
+    aside += [discarded(name, str(tmp_path)) for name in ("first", "second")]
+    assert len(set(aside)) == 5
+    for folder in aside:
+        assert checkpoints.META_PROPERTIES in os.listdir(folder), folder
+        assert is_discarded(os.path.basename(folder)), "a start removes it"
 
 
 @pytest.mark.parametrize("seed", range(12))

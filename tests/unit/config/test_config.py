@@ -213,3 +213,11 @@ def test_feature_levels_are_no_unknown_keys():
 def test_feature_level_that_cannot_be_is_refused(key, text):
     with pytest.raises(ConfigError, match=key):
         BrokerConfig.load({key: text})
+
+
+def test_list_of_throttled_replicas_keeps_what_stands_in_it_twice():
+    config = BrokerConfig.load({})
+    assert config.topic_value(
+        "leader.replication.throttled.replicas", {"leader.replication.throttled.replicas": "0:1,0:1"}
+    ) == ("0:1", "0:1")
+    assert config.topic_value("cleanup.policy", {"cleanup.policy": "delete,delete"}) == ("delete",)

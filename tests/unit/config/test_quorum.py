@@ -44,7 +44,10 @@ def test_quorum_of_this_node_is_obeyed():
         ({"controller_quorum_voters": "1@h:1", "process_roles": "broker"}, "node id 1 must not be included"),
         ({"process_roles": ""}, "must not be empty"),
         ({"process_roles": "controller"}, "would serve no clients"),
-        ({"node_id": "1", "broker_id": "2"}, "You must set `node.id` to the same value as `broker.id`"),
+        (
+            {"node_id": "1", "broker_id": "2"},
+            "`node.id` and `broker.id` must be set to the same value. `broker.id` is dep",
+        ),
     ],
 )
 def test_place_that_cannot_be_meant_is_refused(settings, words):

@@ -9,7 +9,7 @@ from core_broker import Client, World, make_topic
 from core_requests import commit_request, committed, fetch_request, produce_request
 from txn_kit import state_of
 
-from broker.cluster.directory import log_config
+from broker.cluster.data.log_settings import log_config
 from broker.config.config_defs import UNITS
 from broker.config.settings import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, BrokerConfig, ConfigError
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol

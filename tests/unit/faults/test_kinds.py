@@ -13,7 +13,8 @@ from core_requests import commit_request
 
 import broker.faults.kinds as kinds
 from broker.faults.errors import FaultError
-from broker.faults.kinds import KINDS, REQUIRED, DiskKind, Field, RequestKind
+from broker.faults.fields import REQUIRED, Field
+from broker.faults.kinds import KINDS, DiskKind, RequestKind
 from momus.faults import Faults
 
 REPOSITORY = Path(__file__).parents[3]

@@ -13,15 +13,11 @@ from txn_kit import Producer
 from broker.coordinator.groups.streams.topology import SHUTDOWN_APPLICATION
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol, SyncGroupRequest
-from protocol.messages.cluster import (
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    MetadataRequest,
-    MetadataRequestTopic,
-)
+from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
 from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.consumer_group import ConsumerGroupDescribeRequest
 from protocol.messages.fetch import FetchPartition
+from protocol.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,

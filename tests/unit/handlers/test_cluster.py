@@ -10,13 +10,8 @@ from broker.handlers.cluster import api_versions, describe_log_dirs, update_feat
 from broker.handlers.topics import create_topics
 from broker.handlers.transactions import init_producer_id
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import (
-    ApiVersionsRequest,
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    FeatureUpdateKey,
-    UpdateFeaturesRequest,
-)
+from protocol.messages.cluster import ApiVersionsRequest, FeatureUpdateKey, UpdateFeaturesRequest
+from protocol.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.transactions import InitProducerIdRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core_broker import DATA, Client, World, make_topic
 from core_requests import produce_request
 
-from protocol.messages.cluster import DescribableLogDirTopic, DescribeLogDirsRequest
+from protocol.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
 
 def describe(client: Client, version: int = 5):

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.base.context import Context
-from broker.cluster.metadata import TOPIC, ClusterMetadata, Topic, TopicPartition, config_record, partition_record
+from broker.cluster.metadata import TOPIC, ClusterMetadata
+from broker.cluster.topics import Topic, TopicPartition, config_record, partition_record
 from broker.config.settings import BrokerConfig
 from broker.handlers.delete_records import delete_records
 from broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
@@ -74,13 +75,13 @@ class FakeConnection:
         self.parked: set[int] = set()
         self.filled: list[tuple[int, Any]] = []
         self.refusals: list[str] = []
-        self.muted = False
+        self.throttled = False
 
     def fill(self, slot: int, reply: Any) -> None:
         self.filled.append((slot, reply))
 
-    def mute(self, is_muted: bool) -> None:
-        self.muted = is_muted
+    def throttle(self, is_throttled: bool) -> None:
+        self.throttled = is_throttled
 
     def refuse(self, why: str) -> None:
         self.refusals.append(why)

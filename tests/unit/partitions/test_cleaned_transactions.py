@@ -11,7 +11,7 @@ from unit.partitions.data_path import DataPath, batch
 from unit.partitions.txn_path import committed, read_committed, stable
 
 from protocol.record_batch import TRANSACTIONAL
-from storage.files.sim_env import SimulatedCrash
+from storage.files.sim_faults import SimulatedCrash
 from storage.segments.transaction_index import SUFFIX, decode_index
 
 RETENTION_MS = 1000

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from broker.partitions.producer_table import LEAF_ROWS, ProducerSnapshot, ProducerTable
-from broker.partitions.producers import MAX_SEQUENCE, Producers
+from broker.partitions.producer_table import LEAF_ROWS, MAX_SEQUENCE, ProducerSnapshot, ProducerTable
+from broker.partitions.producers import Producers
 from protocol.errors import ErrorCode, KafkaError
 
 PID = 7

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from broker.partitions.producer_table import MAX_SEQUENCE, add_to_sequence
 from broker.partitions.producer_undo import forget_below
-from broker.partitions.producers import MAX_SEQUENCE, MOST_AWAITED, CachedBatch, Producers, add_to_sequence
+from broker.partitions.producers import MOST_AWAITED, CachedBatch, Producers
 from protocol.errors import ErrorCode, KafkaError
 
 PID = 7

@@ -1,14 +1,15 @@
-"""Keys read without their records: the same as from whole records, and an error where these reach over their end."""
+"""Keys, and values, read without their records: those of whole records, and an error where these cannot be read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol.record import decode_keys, decode_records, encode_record, varint
+from protocol.record import decode_keys, decode_records, decode_values, encode_record, varint
 
 WORDS = st.one_of(st.none(), st.binary(max_size=3), st.binary(min_size=60, max_size=200))
 ROWS = st.lists(
@@ -23,6 +24,10 @@ ROWS = st.lists(
 )
 
 
+# one byte, and what makes a varint longer, ends it, or makes it negative
+BYTES = st.one_of(st.integers(0, 255), st.sampled_from((0, 1, 3, 0x7F, 0x80, 0x81, 0xFF)))
+
+
 def found(data: bytes, count: int) -> Any:
     return list(decode_keys(data, count, 1000))
 
@@ -32,6 +37,27 @@ def test_keys_are_those_of_whole_records(rows: list[Any]) -> None:
     data = b"".join(encode_record(*row) for row in rows)
     whole = [(each.offset, each.key, each.value is None) for each in decode_records(data, len(rows), 1000, 0)]
     assert found(data, len(rows)) == whole
+
+
+def outcome(read: Callable[[bytes, int], list[Any]], data: bytes, count: int) -> list[Any] | None:
+    try:
+        return read(data, count)
+    except ValueError:
+        return None
+
+
+@given(rows=ROWS, cut=st.integers(0, 3), more=st.integers(-1, 1), spots=st.lists(st.tuples(st.floats(0, 1), BYTES)))
+@example(rows=[(0, 0, b"k", b"v", ())], cut=0, more=0, spots=[(1.0, 1)])
+def test_values_are_those_of_whole_records_or_none_where_one_cannot_be_read(
+    rows: list[Any], cut: int, more: int, spots: list[tuple[float, int]]
+) -> None:
+    data = bytearray(b"".join(encode_record(*row) for row in rows))
+    del data[len(data) - cut :]
+    for place, byte in spots[: len(data)]:
+        data[min(int(place * len(data)), len(data) - 1)] = byte
+    for count in {len(rows), max(0, len(rows) + more)}:
+        expected = outcome(lambda *given: [each.value for each in decode_records(*given, 0, 0)], bytes(data), count)
+        assert outcome(decode_values, bytes(data), count) == expected
 
 
 def record(*fields: bytes, length: int | None = None) -> bytes:
@@ -62,6 +88,25 @@ HEAD = b"\0\0\0"  # attributes, time, offset
 def test_records_that_reach_over_their_end_are_an_error(data: bytes, count: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         found(data, count)
+    with pytest.raises(ValueError):  # noqa: PT011  # in words of another place
+        decode_values(data, count)
+
+
+@pytest.mark.parametrize(
+    ("data", "count", "why"),
+    [
+        (record(HEAD, b"\x01\x01\0\0"), 1, "do not fill"),
+        (record(HEAD, b"\x01\x01\0", length=9) + ONE, 2, "do not fill"),
+        (record(HEAD, b"\x01", varint(100), b"x" * 99) + ONE, 2, "longer than its record"),
+        (record(b"\0\0", b"\x80" * 5 + b"\0", b"\x01\x01\0"), 1, "longer than 5 bytes"),
+        (record(b"\0", b"\x80" * 10 + b"\0", b"\0\x01\x01\0"), 1, "longer than 10 bytes"),
+    ],
+)
+def test_values_of_what_are_no_records_are_an_error_as_these_are(data: bytes, count: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        list(decode_records(data, count, 0, 0))
+    with pytest.raises(ValueError):  # noqa: PT011  # in words of another place
+        decode_values(data, count)
 
 
 def test_smallest_record_is_read() -> None:

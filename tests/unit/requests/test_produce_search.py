@@ -139,7 +139,7 @@ def test_long_search_goes_on_between_turns_and_holds_its_own_connection_alone(
 ) -> None:
     first = write_large(path, monkeypatch)
     assert path.produce(first, end_turn=False) is LATER
-    assert path.connection.muted
+    assert path.connection.throttled
     for _ in range(5):
         assert path.turn.jobs.step()
         path.end_turn()
@@ -147,7 +147,7 @@ def test_long_search_goes_on_between_turns_and_holds_its_own_connection_alone(
     assert path.answers == []
     while path.turn.jobs.step():
         path.end_turn()
-    assert not path.connection.muted
+    assert not path.connection.throttled
     ((_, response),) = path.answers
     got = response.responses[0].partition_responses[0]
     assert (got.error_code, got.base_offset) == (0, 0)

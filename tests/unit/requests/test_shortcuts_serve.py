@@ -5,6 +5,7 @@ A shortcut that leaves a usual request to the general handler is correct and slo
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -316,6 +317,31 @@ def test_request_to_a_shard_that_is_being_loaded_is_answered_as_generally(name: 
     fast, general = twins.worlds
     assert fast.fingerprints() == general.fingerprints()
     fast.check_replay()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_learnt_is_freed_when_it_is_given_up(name: str) -> None:
+    """Nothing of it is in a circle of references: a collection of the old ones comes once in millions of requests."""
+    twins = Twins()
+    request, version = requests(twins)[name]
+    for producer in twins.producers:
+        assert (producer.add({"t": [0]}), producer.add_offsets()) == ({("t", 0): 0}, 0)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for _ in range(3):
+            twins.send_any(frame(request, version))
+        assert learnt(twins)
+        connection = twins.clients[0].connection
+        connection.forget(connection.generation)
+        gc.collect()
+        circles = [each for each in gc.garbage if type(each).__module__.startswith(("broker.", "protocol."))]
+    finally:
+        gc.set_debug(0)
+        gc.enable()
+        gc.garbage.clear()
+    assert [type(each).__name__ for each in circles] == []
 
 
 def test_produce_without_topics_or_partitions_is_answered_as_generally() -> None:

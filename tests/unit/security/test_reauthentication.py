@@ -94,7 +94,7 @@ def test_frames_in_one_segment_with_the_end_of_an_authentication_are_served(shor
     short.world.run()
     first, *others = short.replies()
     assert (first.error_code, len(others)) == (0, 3)
-    assert not short.connection.halted
+    assert not short.connection.read_paused
 
 
 def test_handshake_within_a_second_of_the_last_reauthentication_is_an_error(short):

@@ -13,7 +13,7 @@ from core_requests import fetch_request, produce_request
 from straight_kit import SocketClient, end_all
 from unit.wire.replies_kit import METADATA, correlation_ids
 
-from broker.shell.sockets.doors import Doors
+from broker.shell.sockets.receivers import Receivers
 from broker.shell.sockets.straight import IS_KNOWN, Straight, straight
 from broker.wire.reply_stream import CHUNK_BYTES, FULL_BYTES, STRAIGHT_BYTES, TURN_BYTES, ReplyStream
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
@@ -104,7 +104,7 @@ def test_client_that_does_not_read_makes_the_broker_hold_back_one_small_chunk(wo
     client.send(fetch_request("t", 0, 0), 12)
     client.send(METADATA, 12)
     world.run()
-    assert client.connection.stuffed
+    assert client.connection.write_paused
     assert len(client.made.buffer) <= FULL_BYTES
     assert not client.made.reading
     client.read_all()
@@ -272,6 +272,6 @@ def test_plain_listeners_have_the_way_past_the_transport(world, is_sasl):
     listener = SimpleNamespace(is_sasl=is_sasl, is_tls=False, name="PLAIN")
     service = world.broker.clients
     broker = SimpleNamespace(clients=service, security=SimpleNamespace(guard=lambda listener: service))
-    made = Doors(None, None).receiver(lambda: broker, world.broker.nodes.up[0], listener)()
+    made = Receivers(None, None).receiver(lambda: broker, world.broker.nodes.up[0], listener)()
     assert made.stream.find_straight is straight
     assert (made.guard is not None) == is_sasl

@@ -9,7 +9,8 @@ import pytest
 
 from storage.files.env import Env, Platform, Rng, SystemClock, SystemFiles, system_env
 from storage.files.errors import LockedError
-from storage.files.sim_env import MemoryFiles, SimulatedCrash, sim_env
+from storage.files.sim_env import MemoryFiles, sim_env
+from storage.files.sim_faults import SimulatedCrash
 
 PLATFORMS = {
     "posix": Platform(),

@@ -10,7 +10,7 @@ from storage.files.env import Env
 from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFile, sim_env
 from storage.log.log import Log, LogConfig
-from storage.segments import recovery
+from storage.segments import scan
 from storage.segments.segment import MAX_RELATIVE_OFFSET
 
 PATH = f"{DIRECTORY}/{0:020d}.log"
@@ -150,7 +150,7 @@ def test_offset_may_be_as_far_as_an_index_can_say_and_no_farther(env):
 
 @pytest.mark.parametrize("search_bytes", [61, 62, 100, 1 << 20])
 def test_whole_batch_behind_damage_is_found_wherever_it_begins(env, search_bytes, monkeypatch):
-    monkeypatch.setattr(recovery, "_SEARCH_BYTES", search_bytes)
+    monkeypatch.setattr(scan, "_SEARCH_BYTES", search_bytes)
     filled(env, 3, ONE_SEGMENT)
     data = env.files.read_file(PATH)
     later = build_batch([(b"k", b"v")], base_offset=20, leader_epoch=0, timestamp_ms=5_000)
@@ -162,7 +162,7 @@ def test_whole_batch_behind_damage_is_found_wherever_it_begins(env, search_bytes
 
 
 def test_damage_is_searched_with_each_byte_read_about_once(env, monkeypatch):
-    monkeypatch.setattr(recovery, "_SEARCH_BYTES", 1_000)
+    monkeypatch.setattr(scan, "_SEARCH_BYTES", 1_000)
     filled(env, 3, ONE_SEGMENT)
     data = env.files.read_file(PATH)
     reads: list[int] = []
@@ -189,7 +189,7 @@ def test_only_a_later_batch_with_a_right_crc_proves_damage(env, offset, delta, f
     later = bytearray(build_batch([(b"k", b"v")], base_offset=offset, leader_epoch=0, timestamp_ms=5_000))
     if delta:
         later[23:27] = delta.to_bytes(4, "big", signed=True)
-        later[17:21] = recovery.crc32c(bytes(later[21:])).to_bytes(4, "big")
+        later[17:21] = scan.crc32c(bytes(later[21:])).to_bytes(4, "big")
     broken = copy_with(env, PATH, data + b"?" + bytes(later))
     if found:
         with pytest.raises(StorageError, match="a whole batch follows"):

@@ -10,9 +10,10 @@ from storage.files.env import Env
 from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFile, sim_env
 from storage.log.log import Log, LogConfig
-from storage.segments import segment as segment_module
+from storage.segments import batches
+from storage.segments.batches import read_batches
 from storage.segments.index import decode
-from storage.segments.segment import Segment, read_batches
+from storage.segments.segment import Segment
 
 COLUMNS = ("offsets", "positions", "timestamps", "time_offsets")
 
@@ -99,7 +100,7 @@ def test_headers_end_where_the_magic_is_another(env):
 
 @pytest.mark.parametrize("size", [61, 62, 100, 142, 143, 144, 145, 213, 1_000])
 def test_batches_are_whole_however_reads_cut_them(env, size, monkeypatch):
-    monkeypatch.setattr(segment_module, "_READ_BYTES", size)
+    monkeypatch.setattr(batches, "_READ_BYTES", size)
     whole = [batch(0), batch(1, b"x" * 100), bare(2), batch(3), batch(4, b"y" * 400), bare(5)]
     segment = log_with(env, whole)
     for n in range(len(whole) + 1):

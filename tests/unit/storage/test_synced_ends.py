@@ -7,7 +7,7 @@ import errno
 import pytest
 from log_kit import DIRECTORY, ONE_SEGMENT, content, durable_env, put
 
-from broker.cluster.copies import copy_directory
+from broker.cluster.data.copies import copy_directory
 from protocol.record_batch import iter_batches
 from storage.files.env import Env, system_env
 from storage.files.errors import StorageError

@@ -14,7 +14,7 @@ from protocol.messages.topics import DeleteTopicsRequest
 from protocol.record_batch import iter_batches
 from storage.files.env import Env
 from storage.log.log import Log
-from storage.segments import recovery
+from storage.segments import recovery, scan
 from storage.segments.config import LogConfig
 
 BATCHES = 20
@@ -22,7 +22,8 @@ BATCHES = 20
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "_SLICE", 3)
+    monkeypatch.setattr(recovery, "SLICE", 3)
+    monkeypatch.setattr(scan, "SLICE", 3)
     monkeypatch.setattr(maintenance, "WORTH_AN_INDEX_BYTES", 1)
 
 

@@ -55,7 +55,7 @@ def test_connections_idle_for_longer_than_the_limit_are_closed_a_few_at_a_time()
         client.connection.transport = Transport()
     world.advance(1000)
     clients[0].connection.last_active_ms = world.clock.steady_ms()
-    clients[1].connection.stuffed = True
+    clients[1].connection.write_paused = True
     open_ = world.broker.clients
     assert not close_idle(open_, 1000, 9), "idle for just as long as the limit"
     assert not close_idle(open_, -1, 9)

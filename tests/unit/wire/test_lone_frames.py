@@ -38,7 +38,13 @@ def figures(client: Client) -> dict[str, Any]:
         "requests": list(metrics.counts),
         "bytes": (metrics.bytes_in, metrics.bytes_out),
         "answered in the turn": world.broker.turn.answered_bytes,
-        "connection": (connection.base, connection.unsent, connection.weight, connection.halted, len(connection.out)),
+        "connection": (
+            connection.base,
+            connection.unsent,
+            connection.weight,
+            connection.read_paused,
+            len(connection.out),
+        ),
         "backlog": backlog.bytes,
     }
 
@@ -93,18 +99,18 @@ def test_client_that_was_halted_is_read_from_again_after_a_lone_reply(world):
     client.connection.add(b"reply")
     client.connection.drain()
     world.run()
-    assert not client.connection.halted
+    assert not client.connection.read_paused
     assert client.transport.reading
 
 
 def test_reply_that_may_not_leave_yet_stays(world):
     client = Client(world)
     client.connection.add(b"reply")
-    client.connection.barred = True
+    client.connection.awaits_sync = True
     client.connection.drain()
     assert client.transport.received == b""
     client.connection.closed = True
-    client.connection.barred = False
+    client.connection.awaits_sync = False
     client.connection.drain()
     assert client.transport.received == b""
 

@@ -1,14 +1,4 @@
-"""A classic group: its members, its states, and the replay of its GroupMetadata records.
-
-The states
-----------
-    Empty                no members: made by the first JoinGroup, or when the last member has left
-    PreparingRebalance   members are to join again; their JoinGroups are parked until all have, or a timeout passes
-    CompletingRebalance  a new generation is chosen; SyncGroups are parked until the leader's brings the assignment
-    Stable               every member can have its assignment
-    Dead                 deleted. No group is found in this state; DescribeGroups shows unknown groups as Dead
-
-TRANSITIONS says which state may follow which.
+"""A classic group: its members, its state (states.py), and the replay of its GroupMetadata records.
 
 What is logged and what is not
 ------------------------------
@@ -26,12 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker.base.facts import facts
-from broker.base.placement import java_string_hash
+from broker.base.placement import hash_slot
 from broker.coordinator.groups.classic.member import Member, Protocols
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, STABLE, TRANSITIONS, State
 from broker.coordinator.groups.classic.subscription import subscribed_topics
 
 if TYPE_CHECKING:
@@ -39,31 +29,6 @@ if TYPE_CHECKING:
     from protocol.messages.coordinator_records import GroupMetadataValue
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
-
-
-class State(Enum):
-    """The states of a classic group; the value is what clients see."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-EMPTY: Final = State.EMPTY
-PREPARING_REBALANCE: Final = State.PREPARING_REBALANCE
-COMPLETING_REBALANCE: Final = State.COMPLETING_REBALANCE
-STABLE: Final = State.STABLE
-DEAD: Final = State.DEAD
-
-TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
-    EMPTY: frozenset({PREPARING_REBALANCE, DEAD}),
-    PREPARING_REBALANCE: frozenset({COMPLETING_REBALANCE, EMPTY, DEAD}),
-    COMPLETING_REBALANCE: frozenset({STABLE, PREPARING_REBALANCE, DEAD}),
-    STABLE: frozenset({PREPARING_REBALANCE, DEAD}),
-    DEAD: frozenset(),
-}
 
 
 class ClassicGroup:
@@ -172,7 +137,7 @@ class ClassicGroup:
         known = set.intersection(*({name for name, _ in member.protocols} for member in members)) if members else set()
         common = {name for name in known if self._support[name] == len(members)} or known
         votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members if common)
-        return max(votes, key=lambda name: (votes[name], -_hash_slot(name)), default=None)
+        return max(votes, key=lambda name: (votes[name], -hash_slot(name)), default=None)
 
     def uses_consumer_protocol(self) -> bool:
         """Whether the members are consumers, whose subscriptions the broker can read."""
@@ -380,15 +345,6 @@ class ClassicGroup:
             self._subscriptions = None
         else:
             self._subscriptions = [m.metadata(self.protocol_name) for m in self.members.values()]
-
-
-def _hash_slot(name: str) -> int:
-    """The bucket of a name in a small java.util.HashMap: Kafka gives a tied vote to the first name in that order.
-
-    The rule must not depend on the order of the members: replacing a static member must not change a tied vote.
-    """
-    h = java_string_hash(name) & 0xFFFFFFFF
-    return (h ^ h >> 16) & 15
 
 
 def static_member(group: ClassicGroup, group_instance_id: str | None) -> Member | None:

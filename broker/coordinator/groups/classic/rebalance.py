@@ -13,14 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.coordinator.groups.classic.group import (
-    COMPLETING_REBALANCE,
-    EMPTY,
-    PREPARING_REBALANCE,
-    ClassicGroup,
-)
+from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.classic.member import Member
 from broker.coordinator.groups.classic.records import empty_group_record
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
 from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 

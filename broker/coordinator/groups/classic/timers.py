@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator.groups.classic.group import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE, ClassicGroup
+from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.classic.rebalance import (
     complete_join,
     prepare_rebalance,
     remove_member,
     remove_pending,
 )
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

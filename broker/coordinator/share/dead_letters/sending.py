@@ -25,7 +25,8 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.cluster.metadata import ClusterMetadata, Topic
+    from broker.cluster.metadata import ClusterMetadata
+    from broker.cluster.topics import Topic
     from broker.coordinator.runtime import Shard
     from broker.coordinator.share.state import Key
     from broker.partitions.partition import Partition
@@ -46,7 +47,7 @@ class Watch(Protocol):
     def letter_fault(self, group_id: str, queue: str, partition: int) -> ErrorCode | None:
         """The error that a test wants a write to this queue to meet; None: none."""
 
-    def letters_written(self, place: Place, batch: bytes, first: int, error: KafkaError | None) -> None:
+    def letters_written(self, place: QueuePartition, batch: bytes, first: int, error: KafkaError | None) -> None:
         """A batch is in a queue, from this offset on; or it was refused, and may be tried again."""
 
 
@@ -68,7 +69,7 @@ class Office:
         return metadata
 
 
-class Place(NamedTuple):
+class QueuePartition(NamedTuple):
     """A partition of a queue, and the node that leads it; -1: none."""
 
     topic: str
@@ -151,7 +152,7 @@ class Sending:
         office = self._office
         filled = self._filled = self._filled or self._fill(topic)
         index = self._key.partition % len(topic.partitions)
-        place = Place(topic.name, index, topic.partitions[index].leader)
+        place = QueuePartition(topic.name, index, topic.partitions[index].leader)
         try:
             partition, first = self._append(topic, place, filled.data)
         except KafkaError as error:
@@ -177,7 +178,7 @@ class Sending:
         sender = Sender(key.group_id, source.name, key.partition)
         return Filled(*next_batch(sender, self._left, self._original, most_bytes, office.turn.now_ms))
 
-    def _append(self, topic: Topic, place: Place, data: bytes) -> tuple[Partition, int]:
+    def _append(self, topic: Topic, place: QueuePartition, data: bytes) -> tuple[Partition, int]:
         """Append as a Produce with acks=all does. Returns the partition, and the offset. Errors: see `_write`."""
         office, turn = self._office, self._office.turn
         code = office.watch.letter_fault(self._key.group_id, place.topic, place.partition)

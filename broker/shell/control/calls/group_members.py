@@ -34,12 +34,7 @@ async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> d
 
     Errors: RefusedError: it has no coordinator. KafkaError: the coordinator loads. StorageError, OSError.
     """
-    groups = cluster.broker.groups
-    node_id, shard = groups.coordinator_of(group), groups.of(group)
-    if all(node.node_id != node_id for node in cluster.broker.nodes.up):
-        raise RefusedError(409, f"group {group:.100} has no coordinator: no broker leads {shard.name}")
-    shard.require()
-    kind = getattr(shard.machine.groups.get(group), "group_type", "classic")
+    kind, node_id = await _kind(cluster, client, group)
     answer: dict[str, Any] = {
         "group": group,
         "type": "",
@@ -63,14 +58,32 @@ async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> d
         "assignment_epoch": getattr(found, "assignment_epoch", -1),
         "protocol": found.protocol_data if kind == "classic" else getattr(found, "assignor_name", ""),
     }
-    places: Callable[[Any], list[str]] = {"classic": _classic, "streams": _tasks}.get(kind, _partitions)
+    places: Callable[[Any], list[str]] = {"classic": classic_places, "streams": _tasks}.get(kind, _partitions)
     for member in found.members:
         target = getattr(member, "target_assignment", None)
         has = member.member_assignment if kind == "classic" else member.assignment
         _add(answer, member, getattr(member, "member_epoch", -1), places(has), target and places(target))
-    if kind == "consumer":
+    if kind == "consumer" and cluster.broker.upstream is None:
         _add_epochs(cluster, answer)
     return answer
+
+
+async def _kind(cluster: ClusterServer, client: LocalClient, group: str) -> tuple[str, int | None]:
+    """The kind of a group, and who coordinates it. Errors: as describe."""
+    if cluster.broker.upstream is not None:  # another cluster, which tells by what it answers
+        for kind in ("consumer", "share", "streams"):
+            request, field, version = DESCRIBE[kind]
+            if cluster.broker.upstream.serves(request.API_KEY):
+                (found,) = (await client.call(request(**{field: [group]}), version)).groups
+                if not found.error_code:
+                    return kind, None
+        return "classic", None
+    groups = cluster.broker.groups
+    node_id, shard = groups.coordinator_of(group), groups.of(group)
+    if all(node.node_id != node_id for node in cluster.broker.nodes.up):
+        raise RefusedError(409, f"group {group:.100} has no coordinator: no broker leads {shard.name}")
+    shard.require()
+    return getattr(shard.machine.groups.get(group), "group_type", "classic"), node_id
 
 
 def _add(answer: dict[str, Any], member: Any, epoch: int, has: list[str], target: list[str] | None) -> None:
@@ -129,7 +142,7 @@ def _tasks(assignment: Any) -> list[str]:
     ]
 
 
-def _classic(data: bytes) -> list[str]:
+def classic_places(data: bytes) -> list[str]:
     """What a classic consumer's assignment says; nothing where it is none of a consumer."""
     if len(data) < 2:
         return []

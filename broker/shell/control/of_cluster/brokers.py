@@ -31,6 +31,7 @@ async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                 raise RefusedError(409, f"broker {node.node_id} is the last running one")
             cluster.broker.clients.asleep.discard(node.node_id)
             await _change_and_listen_while_up(cluster, cluster.virtual_nodes.stop, node)
+            _tell(cluster, node, "stopped")
         return _describe(cluster, node)
 
 
@@ -42,6 +43,7 @@ async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if not cluster.virtual_nodes.is_up(node):
             await cluster.listen(node)
             await _change_and_listen_while_up(cluster, cluster.virtual_nodes.start, node)
+            _tell(cluster, node, "started")
         return _describe(cluster, node)
 
 
@@ -55,6 +57,7 @@ async def lag_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if len(cluster.virtual_nodes.all) == 1:
             raise RefusedError(409, f"broker {node.node_id} is the only one: it follows no other")
         await _change(cluster.virtual_nodes.lag, node)
+        _tell(cluster, node, "told to lag")
         return _describe(cluster, node)
 
 
@@ -65,6 +68,7 @@ async def release_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]
         _check_goes_on(cluster, node)
         if cluster.virtual_nodes.lags(node):
             await _change(cluster.virtual_nodes.release, node)
+            _tell(cluster, node, "told to catch up")
         return _describe(cluster, node)
 
 
@@ -82,6 +86,7 @@ async def pause_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                 if not nodes.is_paused(node):
                     clients.wake(node.node_id)
                 raise
+            _tell(cluster, node, "paused")
         return _describe(cluster, node)
 
 
@@ -97,7 +102,12 @@ async def resume_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             if not nodes.is_up(node):
                 await until_read(each for each in clients.open if each.node_id == node.node_id)
             await _change(nodes.resume, node)
+            _tell(cluster, node, "resumed")
         return _describe(cluster, node)
+
+
+def _tell(cluster: ClusterServer, node: Node, done: str) -> None:
+    cluster.happenings.tell(cluster.clock.now_ms(), f"broker {node.node_id} was {done}")
 
 
 def _check_goes_on(cluster: ClusterServer, node: Node) -> None:
@@ -141,6 +151,8 @@ def _find(cluster: ClusterServer, word: str) -> Node:
 
 BROKER: Final = {"id": int, "up": bool, "lags": bool, "paused": bool, "listeners": {"*": str}}
 
+UNWRITTEN: Final = {500: "the metadata log could not be written"}
+
 ROUTES: Final = (
     Route("GET", "/brokers", list_brokers, "The virtual brokers and their addresses.", answer=[BROKER]),
     Route(
@@ -149,6 +161,7 @@ ROUTES: Final = (
         stop_broker,
         "Close a broker's listeners and connections; the others lead its partitions.",
         answer=BROKER,
+        errors={409: "it is the last that runs", **UNWRITTEN},
     ),
     Route(
         "POST",
@@ -156,6 +169,7 @@ ROUTES: Final = (
         start_broker,
         "Listen again, on the same ports, and lead its partitions again.",
         answer=BROKER,
+        errors={409: "it is paused", **UNWRITTEN},
     ),
     Route(
         "POST",
@@ -163,6 +177,7 @@ ROUTES: Final = (
         lag_follower,
         "Let a broker fetch nothing of what others lead: the high watermark stands still while it is in sync.",
         answer=BROKER,
+        errors={409: "it is stopped, paused, or the only one", **UNWRITTEN},
     ),
     Route(
         "POST",
@@ -170,6 +185,7 @@ ROUTES: Final = (
         release_follower,
         "Let a broker that lags catch up; it is in sync again.",
         answer=BROKER,
+        errors={409: "it is paused", **UNWRITTEN},
     ),
     Route(
         "POST",
@@ -178,6 +194,7 @@ ROUTES: Final = (
         "Let a broker read and answer nothing, with its connections open; broker.session.timeout.ms later by the"
         " cluster's clock it is no longer up, and the others lead its partitions.",
         answer=BROKER,
+        errors={409: "it is stopped", **UNWRITTEN},
     ),
     Route(
         "POST",

@@ -149,5 +149,6 @@ ROUTES: Final = (
         },
         answer={**CLOCK, "settled": bool},
         example={"advance_ms": 45_000},
+        errors={409: "the cluster was reset, restored or removed meanwhile"},
     ),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.faults.errors import FaultError
-from broker.shell.control.routes import Call, Optional_, RefusedError, Route
+from broker.faults.errors import FaultError, NotHereError
+from broker.shell.control.routes import Call, Optional_, RefusedError, Route, Told
 from broker.shell.control.waiting import Wait
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def set_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     try:
         return cluster.broker.faults.add(call.body).as_json()
     except FaultError as error:
-        raise RefusedError(400, str(error)) from None
+        raise RefusedError(501 if isinstance(error, NotHereError) else 400, str(error)) from None
 
 
 async def show_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -90,6 +90,7 @@ def _find(cluster: ClusterServer, call: Call) -> Fault:
 
 
 EXAMPLE: Final = {"fault": "inject_error", "api": "OffsetCommit", "error": "NOT_COORDINATOR", "trigger": "once"}
+SET: Final = Told(dict, "SetFault")
 
 ROUTES: Final = (
     Route(
@@ -98,28 +99,39 @@ ROUTES: Final = (
         list_faults,
         "All faults, with how often each was met and has acted.",
         query={"unmet": "true: only those that have acted on nothing"},
-        answer=[dict],
+        answer=[SET],
     ),
     Route(
         "POST",
         "/faults",
         set_fault,
         "Set a fault, which acts from the next request on. docs/faults.md lists them.",
-        body=dict,
-        answer=dict,
+        body=Told(dict, "Fault"),
+        answer=SET,
+        name="add_fault",
         example=EXAMPLE,
     ),
-    Route("GET", "/faults/kinds", list_kinds, "The kinds of faults, each with its fields and filters.", answer=[dict]),
-    Route("DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[dict]),
-    Route("GET", "/faults/{name}", show_fault, "One fault.", answer=dict),
-    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=dict),
+    Route(
+        "GET",
+        "/faults/kinds",
+        list_kinds,
+        "The kinds of faults, each with its fields and filters.",
+        answer=[Told(dict, "FaultKind")],
+        name="fault_kinds",
+    ),
+    Route(
+        "DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[SET], name="clear_faults"
+    ),
+    Route("GET", "/faults/{name}", show_fault, "One fault.", answer=SET),
+    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=SET),
     Route(
         "POST",
         "/faults/{name}/release",
         release,
         "Let go what a fault keeps: all of it, or the `most` oldest.",
         body={"most": Optional_(int)},
-        answer=dict,
+        answer=Told(dict, "ReleasedFault"),
+        name="release_fault",
         example={},
     ),
     Route(
@@ -128,7 +140,7 @@ ROUTES: Final = (
         wait_for_fault,
         "Wait until a fault keeps (`held`), or has acted on (`hits`), so many requests.",
         body={"held": Optional_(int), "hits": Optional_(int), "timeout_ms": int},
-        answer=dict,
+        answer=Told(dict, "AwaitedFault"),
         example={"hits": 1, "timeout_ms": 0},
     ),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from broker.shell.control.routes import Optional_, Route
 
+NO_ANSWER: Final = {409: "no broker leads the group's partition, or its coordinator's reason"}
 STATES: Final = {
     "dead": "Dead",
     "empty": "Empty",
@@ -25,6 +26,8 @@ ROUTES: Final = (
         "groups:show_group",
         "A group's state and members; Dead where there is none.",
         answer=GROUP,
+        errors=NO_ANSWER,
+        name="group",
     ),
     Route(
         "GET",
@@ -32,6 +35,7 @@ ROUTES: Final = (
         "groups:committed",
         "The offsets that a group has committed.",
         answer=[{"topic": str, "partition": int, "offset": int, "metadata": str}],
+        errors=NO_ANSWER,
     ),
     Route(
         "POST",
@@ -41,6 +45,7 @@ ROUTES: Final = (
         body={"state": str, "members": Optional_(int), "timeout_ms": Optional_(int)},
         answer={**GROUP, "why": Optional_(str), "reached": bool},
         example={"state": "dead", "timeout_ms": 0},
+        errors=NO_ANSWER,
     ),
     Route(
         "POST",
@@ -54,6 +59,7 @@ ROUTES: Final = (
             "reached": bool,
         },
         example={"offsets": [], "timeout_ms": 0},
+        errors=NO_ANSWER,
     ),
     Route(
         "POST",
@@ -68,6 +74,7 @@ ROUTES: Final = (
             "reached": bool,
         },
         example={"lag": 0, "timeout_ms": 0},
+        errors=NO_ANSWER,
     ),
     Route(
         "DELETE",
@@ -75,6 +82,7 @@ ROUTES: Final = (
         "group_verbs:delete_group",
         "Delete a group without members, with its offsets.",
         answer={"group": str},
+        errors={409: "there is no such group, or it has members"},
     ),
     Route(
         "POST",
@@ -82,6 +90,7 @@ ROUTES: Final = (
         "group_verbs:rebalance",
         "Start a rebalance: classic members join again, others get the next epoch.",
         answer={"group": str, "members": [str]},
+        errors={404: "no such group", 409: "it has no members"},
     ),
     Route(
         "POST",
@@ -91,5 +100,6 @@ ROUTES: Final = (
         body={"member": str},
         answer={"group": str, "member": str},
         example={"member": "consumer-1"},
+        errors={404: "no such group or member", 409: "the coordinator's reason"},
     ),
 )

@@ -1,17 +1,19 @@
-"""Routes of a cluster's journal: turn it on and off, read it, clear it."""
+"""Routes of a cluster's journal: turn it on and off, read it, clear it; verify what a test expects of it."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from broker.faults.errors import FaultError
-from broker.shell.control.routes import Call, Optional_, RefusedError, Route
+from broker.shell.control.routes import Call, Optional_, RefusedError, Route, Told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from broker.broker import Broker
+    from broker.journal.expected import Expected
     from broker.journal.reading import Entry
     from broker.journal.sessions import Sessions
     from broker.shell.cluster_server import ClusterServer
@@ -35,6 +37,8 @@ QUERY: Final = {
     "limit": f"the newest so many; {DEFAULT_LIMIT} unless given",
 }
 
+EXPECTED_OF: Final[WeakKeyDictionary[ClusterServer, list[Expected]]] = WeakKeyDictionary()  # through all lives
+
 
 async def show_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """The requests that fit, oldest first, how many there are of them, and how full the journal is.
@@ -45,55 +49,61 @@ async def show_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     limit = _number(filters.pop("limit", None), DEFAULT_LIMIT)
     since = _number(filters.pop("since", None), -1)
     before = _number(filters.pop("before", None), -1)
-    return await _look(cluster.broker, filters, limit, since, before)
+    return await look(cluster.broker, filters, limit, since, before)
 
 
 async def count_requests(broker: Broker, asked: list[dict[str, str]]) -> list[dict[str, Any]]:
     """How many requests of a broker, which may have ended, fit each of these filters. Errors: RefusedError."""
-    found = [await _look(broker, filters, 0) for filters in asked]
+    found = [await look(broker, filters, 0) for filters in asked]
     return [{name: each[name] for name in COUNT} for each in found]
 
 
-def _check_filters(asked: list[dict[str, str]]) -> None:
+def check_filters(asked: list[dict[str, str]]) -> None:
     """Errors: RefusedError."""
-    from broker.journal.reading import check_filters  # 5 ms: most brokers keep no journal
+    from broker.journal import reading  # 5 ms: most brokers keep no journal
 
     for filters in asked:
         for name in filters:
             if name not in QUERY:
                 raise RefusedError(400, f"no such filter: {name:.100}; there are {', '.join(QUERY)}")
         try:
-            check_filters(filters)
+            reading.check_filters(filters)
         except FaultError as error:
             raise RefusedError(400, str(error)) from None
 
 
-async def end_life(end: Callable[[], Awaitable[Broker]], call: Call) -> dict[str, Any]:
-    """End a life of a cluster by `end`, which answers the broker of that life.
+async def end_life(cluster: ClusterServer, end: Callable[[], Awaitable[Broker]], call: Call) -> dict[str, Any]:
+    """End a life of a cluster by `end`, which answers the broker of that life. What is expected of requests goes on.
 
     If the call asks for counts of requests, they are in the answer, counted when no more requests can come.
     Errors: RefusedError, and those of `end`.
     """
     asked = call.body.get("count")
-    if asked is None:
-        await end()
-        return {}
-    _check_filters(asked)
-    return {"counted": await count_requests(await end(), asked)}
+    if asked is not None:
+        check_filters(asked)
+    ended = await end()
+    await _expectations_go_on(cluster, ended)
+    return {} if asked is None else {"counted": await count_requests(ended, asked)}
 
 
-async def _look(
+async def _expectations_go_on(cluster: ClusterServer, ended: Broker) -> None:
+    for wanted in EXPECTED_OF.get(cluster, ()):
+        wanted.begin_anew(await look(ended, wanted.filters, 1))
+
+
+async def look(
     broker: Broker, filters: dict[str, str], limit: int, since: int = -1, before: int = -1
 ) -> dict[str, Any]:
+    """What the journal of a broker has of such requests, the newest `limit` as entries. Errors: RefusedError."""
     from broker.journal.reading import describe, entries, judged, topic_names  # 5 ms: most brokers keep no journal
 
-    _check_filters([filters])
+    check_filters([filters])
     ring, state = broker.clients.journal, _state(broker)  # first: what is answered during this look is for the next one
     if ring is None:
         return {**state, "fitting": 0, "undecided": 0, "entries": []}
     if since > state["now"]:  # numbers have begun again: after a reset, a restore or a restart
         since = -1
-    name_of = topic_names(ring, broker.metadata.topics_by_id)
+    name_of = topic_names(ring, broker.topics_by_id)
     kept, found = entries(ring), list[Any]()
     session_topics = (await _sessions(kept, name_of)).topics_of if "topic" in filters else None
     fitting = undecided = 0
@@ -128,6 +138,8 @@ async def keep_journal(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Turn the journal on, with a limit, or off. Errors: RefusedError."""
     limit_bytes = call.body["bytes"]
     check_journal_bytes(limit_bytes)
+    if not limit_bytes:
+        await _expectations_go_on(cluster, cluster.broker)
     cluster.plan.journal_bytes = limit_bytes  # after a reset too
     cluster.broker.keep_journal(limit_bytes, cluster.recording)
     return _state(cluster.broker)
@@ -174,6 +186,14 @@ COUNT: Final = {"bytes": int, "dropped": int, "fitting": int, "undecided": int}
 COUNTED: Final = Optional_([{"*": str}])  # filters of requests that a call is to count as it ends a life
 STATE: Final = {"bytes": int, "kept_bytes": int, "now": int, "oldest": int, "dropped": int}
 
+EXPECTED: Final = {
+    "filters": Optional_({"*": str}),
+    "times": Optional_(int),
+    "at_least": Optional_(int),
+    "at_most": Optional_(int),
+}
+EXAMPLE: Final = {"filters": {"api": "OffsetCommit", "group": "billing"}, "at_least": 0}
+
 ROUTES: Final = (
     Route(
         "GET",
@@ -181,7 +201,7 @@ ROUTES: Final = (
         show_journal,
         "The last requests and their replies, decoded.",
         query=QUERY,
-        answer={**STATE, "fitting": int, "undecided": int, "entries": [dict]},
+        answer={**STATE, "fitting": int, "undecided": int, "entries": [Told(dict, "JournalEntry")]},
     ),
     Route(
         "POST",
@@ -193,4 +213,45 @@ ROUTES: Final = (
         example={"bytes": 16 << 20},
     ),
     Route("DELETE", "/journal", clear_journal, "Drop what is kept.", answer=STATE),
+    Route(
+        "POST",
+        "/journal/verify",
+        "verifying:verify_requests",
+        'Whether requests that fit the "filters" (those of GET /journal) came so many "times", or within "at_least" (1)'
+        ' and "at_most"; "why" not, with what came near.',
+        body=EXPECTED,
+        answer={"met": bool, "count": int, "why": str},
+        example=EXAMPLE,
+    ),
+    Route(
+        "POST",
+        "/journal/expect",
+        "verifying:expect_requests",
+        "Verify it with GET /verify at the end of the test, over all resets and restores.",
+        body=EXPECTED,
+        answer={"expected": int},
+        example=EXAMPLE,
+    ),
+    Route(
+        "DELETE",
+        "/journal/expect",
+        "verifying:forget_expected",
+        "Expect nothing any more.",
+        answer={"expected": int},
+    ),
+    Route(
+        "GET",
+        "/journal/last",
+        "verifying:last_requests",
+        "The last requests, a line each, for the report of a failed test.",
+        query={"n": "so many at most; 20"},
+        answer={"lines": [str]},
+    ),
+    Route(
+        "GET",
+        "/verify",
+        "verifying:verify_all",
+        "What a test must fail for: a sentence for each fault that never acted, and each expectation that is not met.",
+        answer={"unmet": [str]},
+    ),
 )

@@ -19,7 +19,7 @@ async def show_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def reset_cluster(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Drop all data and connections: waiting requests are cut, and the cluster begins again on the same ports."""
-    counted = await end_life(cluster.reset, call)
+    counted = await end_life(cluster, cluster.reset, call)
     return {**describe(cluster), **counted}
 
 
@@ -37,6 +37,8 @@ def describe(cluster: ClusterServer) -> dict[str, Any]:
         "now_ms": cluster.clock.now_ms(),
         "warnings": unknown_settings(cluster.config),
     }
+    if plan.run:
+        described["run"] = plan.run
     if plan.seed is not None:
         described["seed"] = plan.seed
     return described
@@ -52,6 +54,7 @@ CLUSTER: Final = {
     "waits": int,
     "now_ms": int,
     "seed": Optional_(int),
+    "run": Optional_(str),
     "warnings": [str],  # settings without effect whose names are probably wrong
 }
 BEGUN_ANEW: Final = {**CLUSTER, "counted": Optional_([COUNT])}

@@ -13,5 +13,7 @@ ROUTES: Final = (
         "metrics:show",
         "Counters, latencies, offsets and lag, for Prometheus. Latencies are measured from the first call on.",
         answer=Text,
+        errors={409: "the cluster was reset meanwhile"},
+        name="metrics",
     ),
 )

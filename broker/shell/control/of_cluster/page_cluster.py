@@ -7,7 +7,7 @@ from typing import Final
 from broker.shell.control.of_cluster.clock import CLOCK
 from broker.shell.control.of_cluster.lifetime import CLUSTER
 from broker.shell.control.of_cluster.snapshots import SNAPSHOT
-from broker.shell.control.routes import Route
+from broker.shell.control.routes import Optional_, Route
 from broker.shell.page.windows import QUERY
 
 NODE: Final = {"id": int, "up": bool, "lags": bool, "paused": bool, "listeners": str, "leads": int, "in_sync": int}
@@ -28,6 +28,7 @@ EVENT: Final = {
     "producer_epoch": int,
     "added": [str],
     "why": str,
+    "fault": str,
 }
 SUBJECT: Final = {"subject": str, "type": str, "versions": int, "version": int, "id": int, "level": str, "mode": str}
 VERSION: Final = {
@@ -39,6 +40,7 @@ VERSION: Final = {
     "referred_to": int,
 }
 FINDING: Final = {"kind": str, "path": str, "text": str}
+QUOTA: Final = {"entity": {"*": str}, "rates": {"*": float}}
 LINE: Final = {"is_changed": bool, "old_line": int, "old": str, "new_line": int, "new": str}
 
 ROUTES: Final = (
@@ -118,5 +120,29 @@ ROUTES: Final = (
             "newest": int,
             "topics": [{"topic": str, "field": str, "id": int, "records": int, "offset": int}],
         },
+    ),
+    Route(
+        "GET",
+        "/quotas",
+        "broker.shell.page.doing.quotas:list_quotas",
+        'The quotas of clients: "entity" is user, client_id or ip, each with a name or "<default>".',
+        answer=[QUOTA],
+    ),
+    Route(
+        "POST",
+        "/quotas",
+        "broker.shell.page.doing.quotas:alter_quotas",
+        'Set the "rates" of an entity, such as producer_byte_rate, and "remove" others. Returns all quotas.',
+        body={"entity": {"*": str}, "rates": Optional_({"*": float}), "remove": Optional_([str])},
+        answer=[QUOTA],
+        example={"entity": {"client_id": "billing"}, "rates": {"producer_byte_rate": 1_000_000}},
+        errors={409: "Kafka's reason why a rate is refused"},
+    ),
+    Route(
+        "GET",
+        "/words",
+        "broker.shell.page.doing.words:list_words",
+        "The words that forms complete: APIs, errors, operations and resources of ACLs, rates of quotas.",
+        answer={"*": [str]},
     ),
 )

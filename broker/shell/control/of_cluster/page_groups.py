@@ -38,7 +38,9 @@ COMMIT: Final = {
     "client": str,
     "verdict": str,
     "why": str,
+    "fault": str,
 }
+OWNER: Final = {"partition": str, "member": str, "client": str, "epoch": int, "since_ms": int, "until_ms": int}
 MOVE: Final = {"topic": str, "partition": int, "before": int, "after": int, "remark": str}
 
 ROUTES: Final = (
@@ -83,6 +85,15 @@ ROUTES: Final = (
         answer={"group": str, "records_seen": int, "has_journal": bool, "history": [COMMIT]},
     ),
     Route(
+        "GET",
+        "/groups/{group}/owners",
+        "broker.shell.page.past.owners:show_owners",
+        "Who had which partition of a group, from when to when, newest first, as far back as the log of the group goes;"
+        ' "until_ms" is -1 where it has it now, "epoch" that of its assignment, or the generation of a classic group.',
+        query={"limit": "so many at most; 200"},
+        answer={"group": str, "owners": [OWNER]},
+    ),
+    Route(
         "POST",
         "/groups/{group}/seek",
         "broker.shell.page.seek:seek",
@@ -97,5 +108,13 @@ ROUTES: Final = (
         },
         answer={"group": str, "dry_run": bool, "plan": [MOVE]},
         example={"to": "earliest", "dry_run": True},
+    ),
+    Route(
+        "GET",
+        "/groups/{group}/lag",
+        "broker.shell.page.past.lag:show_lag",
+        "The lag of a group over the last minutes, from its commits and the times of records.",
+        query={"minutes": "so far back; 10", "points": "so many, evenly; 60"},
+        answer={"group": str, "partitions": int, "points": [dict]},
     ),
 )

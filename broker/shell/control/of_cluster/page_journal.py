@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.shell.control.of_cluster.clock import CLOCK
 from broker.shell.control.of_cluster.journal import QUERY
 from broker.shell.control.routes import Route
 
@@ -48,5 +49,26 @@ ROUTES: Final = (
         "broker.shell.page.tail:show_entry",
         "One request with its reply, decoded; none where the journal has dropped it.",
         answer={"entries": [dict]},
+    ),
+    Route(
+        "GET",
+        "/timeline",
+        "broker.shell.page.past.timeline:show_timeline",
+        "The last minutes, from the journal: requests a second by API, errors, and what stands out; `next` is the path"
+        " of what comes after.",
+        query={
+            "minutes": "so far back; 10",
+            "since": "only what came since then: as `next` has it",
+            "done": "the same, of what was done to the cluster",
+        },
+        answer={"bytes": int, "begins": bool, "seconds": [dict], "events": [dict], "clock": CLOCK, "next": str},
+    ),
+    Route(
+        "GET",
+        "/faults/{name}/held",
+        "broker.shell.page.doing.held:list_held",
+        "What a fault holds now, by the journal: requests that it has acted on and that have no reply.",
+        answer={"fault": str, "held": int, "has_journal": bool, "entries": [ENTRY]},
+        errors={404: "no such fault"},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.shell.control.routes import Route
+from broker.shell.control.routes import Medium, Optional_, Route
 from broker.shell.page.windows import QUERY
 
 TOPIC: Final = {
@@ -26,6 +26,22 @@ PARTITION: Final = {
     "stable": int,
     "end": int,
     "bytes": int,
+}
+FITTING: Final = {
+    "key": "a text that is in the key",
+    "value": "a text that is in the value",
+    "header": "a text that is in a header, in its name or its value",
+    "anywhere": "a text that is in key, value or a header",
+    "path": 'a JSON path that the value has, and a comparison: $.order.cups >= 2, $.item == "coffee", $.item ~ off',
+    "from_ms": "not older than this time",
+    "to_ms": "not newer than this time",
+    "partitions": "those to look at, as 0,2; all unless given",
+    "aborted": "yes: records of aborted transactions too",
+}
+SEARCH: Final = {
+    **FITTING,
+    "limit": "so many at most; 200, for an export all",
+    "form": "lines or load: a file of JSON lines, or one for `momus load`, in place of what a page shows",
 }
 
 ROUTES: Final = (
@@ -74,5 +90,44 @@ ROUTES: Final = (
             "end": int,
             "messages": [dict],
         },
+    ),
+    Route(
+        "GET",
+        "/topics/{topic}/search",
+        "broker.shell.page.search.stream:search",
+        "Search the messages of a topic, in a process of its own: all that is given must fit. Streams JSON lines:"
+        " begin, progress, hit (as messages have it), end.",
+        name="search_messages",
+        query=SEARCH,
+        errors={404: "no such topic or partition", 503: "as many searches are running as there can be"},
+        answer=Medium("application/x-ndjson"),
+    ),
+    Route(
+        "GET",
+        "/topics/{topic}/tail",
+        "broker.shell.page.search.follow:show_tail",
+        "The newest messages of all partitions that fit; `next` is the path of what comes after them.",
+        name="tail_messages",
+        errors={404: "no such topic"},
+        query={**FITTING, "since": "as `next` has it", "limit": "so many at most; 100"},
+        answer={"messages": [dict], "not_shown": int, "next": str},
+    ),
+    Route(
+        "POST",
+        "/topics/{topic}/alter",
+        "broker.shell.page.doing.topics:alter_topic",
+        'Alter a topic: "config" is set, "unset" goes back to the default, "partitions" is how many there shall be.',
+        body={"config": Optional_({"*": str}), "unset": Optional_([str]), "partitions": Optional_(int)},
+        answer={"topic": str, "partitions": int},
+        example={"config": {"retention.ms": "600000"}},
+        errors={404: "no such topic", 409: "Kafka's reason why a setting or the number is refused"},
+    ),
+    Route(
+        "DELETE",
+        "/topics/{topic}",
+        "broker.shell.page.doing.topics:delete_topic",
+        "Delete a topic with its records.",
+        errors={409: "Kafka's reason why it is not deleted: there is none"},
+        answer={"topic": str},
     ),
 )

@@ -15,7 +15,7 @@ async def begin_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Begin again with what the cluster holds, and record what happens from here on."""
     from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
 
-    counted = await end_life(lambda: recordings.begin(cluster, cluster.disk), call)
+    counted = await end_life(cluster, lambda: recordings.begin(cluster, cluster.disk), call)
     return {"events": 0, **counted}
 
 
@@ -52,6 +52,7 @@ ROUTES: Final = (
         "/recording",
         fetch_recording,
         "What was recorded so far, as one file for `momus replay` (ZIP in base64).",
+        errors={409: "it is not recorded, or the recording had to stop"},
         answer={"zip": str},
     ),
     Route("DELETE", "/recording", end_recording, "Stop, and drop what was recorded.", answer={"events": int}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.shell.control.routes import BYTES, Optional_, Route
+from broker.shell.control.routes import BYTES, Optional_, Route, Told
 
 ROUTES: Final = (
     Route(
@@ -14,6 +14,7 @@ ROUTES: Final = (
         'Fill the cluster with what "files" say, name -> text, or with one "document" (docs/load.md). All is checked'
         ' before anything is done. "if_present": fail or skip. "needs": files that these name, to be sent with them;'
         " nothing was loaded then.",
+        errors={409: "Kafka's reason why something is refused, and what was loaded before that"},
         body={"files": Optional_({"*": str}), "document": Optional_(dict), "if_present": Optional_(str)},
         answer={"loaded": {"*": int}, "present": {"*": [str]}, "needs": [str]},
         example={"document": {"topics": [{"name": "loaded", "records": [{"value": "x"}]}]}, "if_present": "skip"},
@@ -23,6 +24,7 @@ ROUTES: Final = (
         "/topics",
         "records:create_topic",
         "Create a topic.",
+        errors={409: "Kafka's reason why it is not made: it is there, its name or a setting is wrong"},
         body={
             "name": str,
             "partitions": Optional_(int),
@@ -37,6 +39,7 @@ ROUTES: Final = (
         "/create-topics",
         "records:create_topics",
         "Create topics, name -> partitions (-1: as many as the setting says), all of them or none.",
+        errors={409: "Kafka's reasons why they are not made; then none is"},
         body={"topics": {"*": int}, "replicas": Optional_(int), "config": Optional_({"*": str})},
         answer=[{"name": str, "partitions": int}],
         example={"topics": {"carts": 6, "returns": 1}},
@@ -48,7 +51,11 @@ ROUTES: Final = (
         'Append records: "value" and "key" are texts, null or {"base64": ...}; a value that is another object, or a'
         ' list, is JSON; "headers" [name, value] pairs; "partition" and "timestamp_ms" numbers. Without "partition" a'
         " record goes where Java's producer sends its key; those without a key go round, from partition 0.",
-        body={"records": [dict]},
+        errors={
+            404: "no such partition",
+            409: "Kafka's reason why a record is refused; those of other partitions may be there",
+        },
+        body={"records": [Told(dict, "NewRecord")]},
         answer=[{"partition": int, "offset": int}],
         example={"records": [{"key": "k", "value": "one coffee"}]},
     ),
@@ -59,6 +66,10 @@ ROUTES: Final = (
         'Read all records, or those of "partition" from "offset" on, or those with a "key" (a text, null or {"base64":'
         ' ...}); wait until there are "least". An answer has 10,000 at most: where "more" is true, ask again with its'
         ' "offsets" and "source".',
+        errors={
+            404: 'without "least": no such topic or partition',
+            409: "the topic is another one than before, or was deleted",
+        },
         body={
             "partition": Optional_(int),
             "offset": Optional_(int),
@@ -70,7 +81,7 @@ ROUTES: Final = (
             "isolation": Optional_(str),
             "timeout_ms": Optional_(int),
         },
-        answer={"records": [dict], "reached": bool, "more": bool, "offsets": {"*": int}, "source": str},
+        answer={"records": [Told(dict, "Record")], "reached": bool, "more": bool, "offsets": {"*": int}, "source": str},
         example={"least": 1, "timeout_ms": 1000},
     ),
 )

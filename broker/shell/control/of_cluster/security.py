@@ -23,6 +23,9 @@ NEW_ACL: Final = {
     "host": Optional_(str),
 }
 
+INSECURE: Final = {409: "the cluster was not made with security"}
+NO_AUTHORIZER: Final = {409: "the cluster has no authorizer, or its reason"}
+
 ROUTES: Final = (
     Route(
         "GET",
@@ -31,24 +34,27 @@ ROUTES: Final = (
         "How a client connects: its settings in its own words, and the files that they name, in base64.",
         query={"client": "kafka-python, aiokafka, confluent, java, spark, franz-go or kafkajs", "user": "who it is"},
         answer={"user": str, "settings": {"*": str}, "files": {"*": str}},
+        errors={404: "no such client or user"},
     ),
     Route(
         "POST",
         "/users",
         "security:add_user",
         "Add a user, or give it another password; with mtls, its certificate is made.",
+        errors=INSECURE,
         body={"name": str, "password": Optional_(str)},
         answer=USERS,
         example={"name": "carol", "password": "pencil"},
     ),
     Route("GET", "/users", "security:list_users", "The users.", answer=USERS),
-    Route("DELETE", "/users/{user}", "security:remove_user", "Remove a user.", answer=USERS),
+    Route("DELETE", "/users/{user}", "security:remove_user", "Remove a user.", answer=USERS, errors=INSECURE),
     Route("GET", "/acls", "acls:list_acls", "The ACLs.", answer=[ACL]),
     Route(
         "POST",
         "/acls",
         "acls:add_acls",
         "Make ACLs, of a cluster with an authorizer, in the words of kafka-acls.",
+        errors=NO_AUTHORIZER,
         body={"acls": [NEW_ACL]},
         answer=[ACL],
         example={"acls": [{"principal": "User:alice", "operation": "read", "resource": "topic", "name": "orders"}]},
@@ -67,6 +73,7 @@ ROUTES: Final = (
         "security:change_certificates",
         'Change certificates: "rotate" makes all again, "rotate-authority" by an authority that no client trusts yet,'
         ' "expire" one ("server", or a user), "issue" a good one, for "hosts" if given.',
+        errors={404: "no such certificate", 409: "the cluster was not made with certificates"},
         body={"action": str, "name": Optional_(str), "hosts": Optional_([str])},
         answer={"certificates": [str]},
         example={"action": "rotate"},

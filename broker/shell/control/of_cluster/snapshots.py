@@ -31,7 +31,7 @@ async def remove_snapshot(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def restore(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     """Go back to a snapshot: connections are cut, and the cluster goes on from there on the same ports."""
-    counted = await end_life(lambda: cluster.restore(call.body["snapshot"]), call)
+    counted = await end_life(cluster, lambda: cluster.restore(call.body["snapshot"]), call)
     return {**describe(cluster), **counted}
 
 
@@ -53,7 +53,8 @@ ROUTES: Final = (
         "Keep the cluster as it is, under a name; without one it gets one. No client notices.",
         body={"name": Optional_(str)},
         answer=SNAPSHOT,
-        example={},
+        example={"name": "full"},
+        errors={409: "there is one of this name"},
     ),
     Route(
         "DELETE",
@@ -70,5 +71,6 @@ ROUTES: Final = (
         body={"snapshot": str, "count": COUNTED},
         answer=BEGUN_ANEW,
         example={"snapshot": "full"},
+        errors={404: "no such snapshot"},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.cluster.identity import DirectoryError
+from broker.cluster.data.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.of_cluster.clock import LAST_MS
@@ -76,10 +76,17 @@ async def fork_cluster(process: Process, call: Call) -> dict[str, Any]:
 
 
 async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
-    """Remove a cluster and its data. Errors: RefusedError."""
-    name = call.words["cluster"]
+    """Remove a cluster and its data, or leave it if a fault is unmet that was asked for. Errors: RefusedError."""
+    name, met = call.words["cluster"], call.query.get("met", "false")
+    if met not in ("true", "false"):
+        raise RefusedError(400, f'"met" is true or false, not {met:.20}')
     if name not in process.clusters:
         raise RefusedError(404, f"no such cluster: {name:.100}")
+    broker = process.clusters[name].broker
+    if met == "true" and broker.has_faults:  # which are made when first asked for
+        unmet = [fault.name for fault in broker.faults.all() if not fault.hits]
+        if unmet:
+            return {"unmet": unmet}
     await process.remove(name)
     return {"removed": name}
 
@@ -118,6 +125,7 @@ ROUTES: Final = (
         body=NEW,
         answer=CLUSTER,
         example={"brokers": 1, "flush": "memory", "config": {"num.partitions": "4"}, "seed": 7},
+        errors={409: "there is one of this name, or its folder or port is taken"},
     ),
     *(
         Route(
@@ -128,6 +136,8 @@ ROUTES: Final = (
             body={"name": Optional_(str), "snapshot": Optional_(str), "listen": Optional_(str)},
             answer=CLUSTER,
             example={},
+            errors={404: "no such cluster or snapshot", 409: "there is one of this name, or its port is taken"},
+            name="fork_cluster" if prefix == CLUSTER_PREFIX else "fork_cluster_of_default",
         )
         for prefix in (CLUSTER_PREFIX, DEFAULT_PREFIX)
     ),
@@ -135,8 +145,10 @@ ROUTES: Final = (
         "DELETE",
         CLUSTER_PREFIX,
         remove_cluster,
-        f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays.',
-        answer={"removed": str},
+        f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays. Tells which faults are "unmet" where one keeps it.',
+        query={"met": "true: only if each of its faults has acted"},
+        answer={"removed": Optional_(str), "unmet": Optional_([str])},
+        errors={409: f'it is "{DEFAULT_CLUSTER}"'},
     ),
     Route(
         "POST",
@@ -156,6 +168,7 @@ ROUTES: Final = (
             "members": [{"group": str, "first": Optional_([str]), "second": Optional_([str])}],
         },
         example={"first": {}, "second": {}},
+        errors={404: "no such cluster or snapshot"},
     ),
     Route(
         "POST",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.runtime import LOADING, UNLOADED
 from broker.shell.control.routes import Call, Process, RefusedError, Route
+from broker.shell.control.version import API, VERSION
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
@@ -25,6 +26,11 @@ async def ready(process: Process, call: Call) -> dict[str, Any]:
     return {"status": "ready"}
 
 
+async def version(process: Process, call: Call) -> dict[str, Any]:
+    """What serves. A kit that knows another `api` than this says so."""
+    return {"version": VERSION, "api": API}
+
+
 def _waiting(cluster: ClusterServer) -> list[str]:
     shards, has_log = cluster.broker.groups.shards, cluster.broker.directory.exists
     return [
@@ -39,5 +45,19 @@ STATUS: Final = {"status": str}
 
 ROUTES: Final = (
     Route("GET", "/healthz", health, "200 while the process runs.", answer=STATUS),
-    Route("GET", "/readyz", ready, "200 when all groups of all clusters are loaded, 503 before.", answer=STATUS),
+    Route(
+        "GET",
+        "/readyz",
+        ready,
+        "200 when all groups of all clusters are loaded, 503 before.",
+        answer=STATUS,
+        errors={503: "groups are still loading"},
+    ),
+    Route(
+        "GET",
+        "/version",
+        version,
+        "The version of what serves, and of these routes: another number once a word has gone or means another thing.",
+        answer={"version": str, "api": int},
+    ),
 )

@@ -16,5 +16,12 @@ async def show_default(process: Process, call: Call) -> Text:
 
 
 ROUTES: Final = (
-    Route("GET", "/metrics", show_default, f'The metrics of "{DEFAULT_CLUSTER}": as /_admin/metrics.', answer=Text),
+    Route(
+        "GET",
+        "/metrics",
+        show_default,
+        f'The metrics of "{DEFAULT_CLUSTER}": as /_admin/metrics.',
+        answer=Text,
+        name="metrics_of_process",
+    ),
 )

@@ -10,6 +10,6 @@ from broker.shell.page import PAGE
 SHOW: Final = "broker.shell.page.files:show"
 
 ROUTES: Final = (
-    Route("GET", PAGE, SHOW, "The page, for a browser.", answer=Medium("text/html")),
-    Route("GET", f"{PAGE}/{{file}}", SHOW, "A file of the page.", answer=Medium("text/javascript")),
+    Route("GET", PAGE, SHOW, "The page, for a browser.", answer=Medium("text/html"), name="page"),
+    Route("GET", f"{PAGE}/{{file}}", SHOW, "A file of the page.", answer=Medium("text/javascript"), name="page_file"),
 )

@@ -50,7 +50,12 @@ ROUTES: Final = tuple(
     for prefix in (CLUSTER_PREFIX, DEFAULT_PREFIX)
     for route in (
         Route(
-            "GET", f"{prefix}/registry", show_registry, "Where the cluster's schema registry is served.", answer=MAYBE
+            "GET",
+            f"{prefix}/registry",
+            show_registry,
+            "Where the cluster's schema registry is served.",
+            answer=MAYBE,
+            name="show_registry" if prefix == CLUSTER_PREFIX else "show_registry_of_default",
         ),
         Route(
             "POST",
@@ -60,6 +65,8 @@ ROUTES: Final = tuple(
             body={"listen": Optional_(str)},
             answer=PLACE,
             example={},
+            errors={409: "the cluster asks another registry"},
+            name="open_registry" if prefix == CLUSTER_PREFIX else "open_registry_of_default",
         ),
     )
 )

@@ -107,7 +107,14 @@ WHERE: Final = {
     "notes": [str],
     "ended": bool,
 }
+EXAMPLE: Final = {"request": 1, "requests": 9, "at_ms": 0, "last": "Produce v9", "cluster": "default"} | {
+    "differences": [],
+    "notes": [],
+    "ended": False,
+}
 MAYBE: Final = {name: Optional_(shape) for name, shape in WHERE.items()}
+
+NONE_OPEN: Final = {409: "no kept run is open here", 503: "what plays it does not answer"}
 
 ROUTES: Final = (
     Route(
@@ -117,6 +124,7 @@ ROUTES: Final = (
         'Where the kept run is that `momus open` has opened: "request" of "requests"; "differences" and "notes" are'
         " those of the last step. Nothing, where none is open.",
         answer=MAYBE,
+        name="show_step",
     ),
     Route(
         "POST",
@@ -126,7 +134,28 @@ ROUTES: Final = (
         body={"requests": Optional_(int)},
         answer=WHERE,
         example={},
+        errors=NONE_OPEN,
+        name="step",
     ),
-    Route("POST", "/_admin/step/fetch", fetch, "For `momus open`: wait for a step.", body={}, answer={"requests": int}),
-    Route("POST", "/_admin/step/tell", tell, "For `momus open`: where the run is.", body=WHERE, answer={}),
+    Route(
+        "POST",
+        "/_admin/step/fetch",
+        fetch,
+        "For `momus open`: wait for a step.",
+        body={},
+        answer={"requests": int},
+        errors=NONE_OPEN,
+        name="fetch_step",
+        example={},
+    ),
+    Route(
+        "POST",
+        "/_admin/step/tell",
+        tell,
+        "For `momus open`: where the run is.",
+        body=WHERE,
+        answer={},
+        name="tell_step",
+        example=EXAMPLE,
+    ),
 )

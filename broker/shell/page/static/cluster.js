@@ -1,6 +1,7 @@
 // The cluster: brokers (stop, start, lag), clock, reset, snapshots and forks, features.
 
-import { act, base, button, bytes, count, el, fill, here, link, name, quoted, redraw, scroll, table, time, watch } from "./frame.js";
+import { act, base, button, bytes, count, el, fill, here, link, literal, name, parts, quoted, redraw, scroll, table, time, watch, when } from "./frame.js";
+import { compare } from "./compare.js";
 
 const MINUTE = 60_000, DAY = 86_400_000;
 
@@ -12,9 +13,10 @@ export function show(place) {
   const sure = el("input", { type: "checkbox" });
   const reset = el("button", { disabled: true, onclick: async () => { await act("POST", at("/reset"), undefined, "broker.reset()"); sure.checked = false; reset.disabled = true; } }, "Reset");
   sure.addEventListener("change", () => { reset.disabled = !sure.checked; });
+  const [compared, offer] = compare();
   const named = (field) => (field.value ? { name: field.value } : {});
   const asked = (word, field) => `broker.${word}(${field.value ? `name=${JSON.stringify(field.value)}` : ""})`;
-  place.append(el("h1", {}, "Cluster"), facts,
+  place.append(el("h1", {}, "Cluster"), parts(facts,
     el("h2", {}, "Brokers"), nodes,
     el("h2", {}, "Clock"), clock, el("div", { class: "bar" },
       button("Freeze", "POST", at("/clock"), { freeze: true }, "broker.clock.freeze()"),
@@ -24,8 +26,9 @@ export function show(place) {
     el("h2", {}, "Snapshots"), snapshots, el("div", { class: "bar" }, snapshot,
       el("button", { class: "plain", onclick: () => act("POST", at("/snapshots"), named(snapshot), asked("snapshot", snapshot)) }, "Take a snapshot"),
       fork, el("button", { class: "plain", onclick: async () => { if (await act("POST", at("/fork"), named(fork), asked("fork", fork))) redraw(); } }, "Fork the cluster")),
+    el("h2", {}, "What is different"), compared,
     el("h2", {}, "Reset"), el("div", { class: "bar" }, el("label", { class: "tick" }, sure, "drop all data and connections"), reset),
-    el("h2", {}, "Features"), features);
+    el("h2", {}, "Features"), features));
 
   let last = null, before = {};
   const once = (key, value, draw) => { const text = JSON.stringify(value); if (before[key] !== text) { before[key] = text; draw(); } };
@@ -51,14 +54,14 @@ export function show(place) {
         `broker.${row.lags ? "release_follower" : "lag_follower"}(${row.id})`) : null, " ",
       row.up ? button(`Pause broker ${row.id}`, "POST", at(`/brokers/${row.id}/pause`), undefined, `broker.pause_broker(${row.id})`) : null] },
     ], answer.nodes, { "data-of": "nodes" }))));
-    once("snapshots", answer.snapshots, () => fill(snapshots, answer.snapshots.length ? scroll("Snapshots", table([
+    once("snapshots", answer.snapshots, () => { offer(answer.snapshots.map((each) => each.name)); fill(snapshots, answer.snapshots.length ? scroll("Snapshots", table([
       { title: "Snapshot", show: (row) => name(row.name) },
-      { title: "Taken (UTC)", show: (row) => time(row.taken_ms) },
+      { title: "Taken (UTC)", show: (row) => when(row.taken_ms) },
       { title: "Files", number: true, wide: true, show: (row) => row.files },
       { title: "Size", number: true, wide: true, show: (row) => bytes(row.log_bytes) },
       { title: "Do", show: (row) => [button(`Restore ${row.name}`, "POST", at("/restore"), { snapshot: row.name }, `broker.restore(${JSON.stringify(row.name)})`), " ",
-        button(`Remove ${row.name}`, "DELETE", at(`/snapshots/${quoted(row.name)}`))] },
-    ], answer.snapshots, { "data-of": "snapshots" }), "short") : el("p", { class: "soft" }, "None.")));
+        button(`Remove ${row.name}`, "DELETE", at(`/snapshots/${quoted(row.name)}`), undefined, `broker.remove_snapshot(${literal(row.name)})`)] },
+    ], answer.snapshots, { "data-of": "snapshots" }), "short") : el("p", { class: "soft" }, "None. A snapshot keeps all data as it is now: to go back to it, or to see what a test has changed.")); });
     once("features", answer.features, () => fill(features, scroll("Features", table([
       { title: "Feature", show: (row) => row.name },
       { title: "Level", number: true, show: (row) => row.level },

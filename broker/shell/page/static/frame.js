@@ -1,12 +1,16 @@
 // What all views share: elements made from text, calls of the control plane, the stream of events, and the address.
 
+import { kitLines } from "./kits.js";
+
 const VIEWS = {
+  timeline: "Timeline",
   topics: "Topics",
   groups: "Groups",
   journal: "Journal",
   faults: "Faults",
   transactions: "Transactions",
   schemas: "Schemas",
+  security: "Security",
   cluster: "Cluster",
 };
 const ROW = 32; // pixels of a row in a long list; style.css says the same
@@ -51,16 +55,39 @@ export function bytes(value) {
 
 export const time = (ms) => (ms < 0 ? "" : new Date(ms).toISOString().replace("T", " ").slice(0, 23));
 
+// A time that stays on one line.
+export const when = (ms) => el("span", { class: "when" }, time(ms));
+
+// Of a column: number, wide (left out on a phone), sentence (it takes what the others leave).
+const cell = (tag, column, content) =>
+  el(tag, { class: ["number", "wide", "sentence"].filter((each) => column[each]).join(" ") || null }, content);
+
+export const rowOf = (columns, row) => el("tr", { class: row.class }, columns.map((each) => cell("td", each, each.show(row))));
+
 export function table(columns, rows, settings = {}) {
-  const cell = (tag, column, content) =>
-    el(tag, { class: [column.number && "number", column.wide && "wide"].filter(Boolean).join(" ") || null }, content);
   return el("table", settings,
     el("thead", {}, el("tr", {}, columns.map((each) => { const made = cell("th", each, each.title); made.scope = "col"; return made; }))),
-    el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, columns.map((each) => cell("td", each, each.show(row)))))));
+    el("tbody", {}, rows.map((row) => rowOf(columns, row))));
 }
 
 export const scroll = (label, content, kind = "") =>
   el("div", { class: `scroll ${kind}`, tabindex: 0, role: "region", "aria-label": label }, content);
+
+// Headings, each with what follows it, as parts that stand beside each other on a wide screen.
+export function parts(...children) {
+  const made = [];
+  for (const each of children.flat().filter(Boolean)) {
+    if (each.tagName === "H2" || !made.length) made.push(el("section"));
+    made.at(-1).append(each);
+  }
+  return el("div", { class: "parts" }, made);
+}
+
+const FAMILIES = { commit: /OffsetCommit|OffsetFetch|OffsetDelete/, write: /^Produce/, read: /Fetch|ListOffsets/, transaction: /Txn|Transaction|ProducerId/,
+  group: /Group|Heartbeat|Coordinator/, connect: /^(ApiVersions|Metadata|Sasl)/ };
+
+// The class of a row by its API and what came of it: refused, waits, or nothing of the two.
+export const coloured = (api, outcome = "") => `of-${Object.keys(FAMILIES).find((each) => FAMILIES[each].test(api)) ?? "admin"} ${outcome}`.trim();
 
 // ---- calls
 
@@ -74,9 +101,35 @@ export async function ask(method, path, body) {
   if (body) options.body = JSON.stringify(body);
   const answer = await fetch(path, options);
   if (answer.status === 401) askForToken();
+  else document.body.classList.remove("barred");
   const said = await answer.json();
   if (!answer.ok) throw new Error(said.error);
   return said;
+}
+
+// Reads a GET that streams lines of JSON: `hear` is called with each.
+export async function lines(path, signal, hear) {
+  const answer = await fetch(path, { headers: headers(), signal });
+  if (answer.status === 401) askForToken();
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const found = (text + value).split("\n");
+    text = found.pop();
+    try { found.forEach((each) => hear(JSON.parse(each))); } catch (error) { reader.cancel(); throw error; }
+  }
+}
+
+// Keeps what a GET answers as a file of the browser's. Returns its size.
+export async function save(path, file) {
+  const answer = await fetch(path, { headers: headers() });
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  const data = await answer.blob(), url = URL.createObjectURL(data);
+  el("a", { href: url, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  return data.size;
 }
 
 // What a shell and a test would call: shown for each action.
@@ -86,7 +139,8 @@ function written(method, path, body) {
   if (token) curl += ` -H "Authorization: Bearer $MOMUS_CONTROL_TOKEN"`;
   if (body) curl += ` -d ${shell(JSON.stringify(body))}`;
   const inner = path.startsWith(base()) ? `broker.control.prefix + ${literal(path.slice(base().length))}` : literal(path);
-  return { curl, python: `broker.control.ask(${literal(method)}, ${inner}${body ? `, ${literal(body)}` : ""})` };
+  const ofKits = path.startsWith(base()) ? kitLines(method, path.slice(base().length).split("?")[0], body) : {};
+  return { curl, ...ofKits, python: `broker.control.ask(${literal(method)}, ${inner}${body ? `, ${literal(body)}` : ""})` };
 }
 
 // A value as Python writes it.
@@ -101,10 +155,24 @@ export function literal(value) {
   return JSON.stringify(value); // a text or a number
 }
 
+// The command of a call that changes nothing, folded.
+export const command = (path) => el("details", {}, el("summary", {}, "As a command"),
+  el("pre", { tabindex: 0, "data-is": "command", role: "region", "aria-label": "curl" }, written("GET", path).curl.replace("curl -X GET", "curl -N")));
+
+function showCall(lines, outcome, python) {
+  const place = document.getElementById("calls");
+  const close = el("button", { class: "plain", onclick: () => { place.hidden = true; } }, "Close");
+  fill(place,
+    el("div", { class: "bar" }, el("strong", {}, "Called: "), el("span", { role: "status" }, outcome), close),
+    [["curl", "curl", lines.curl], ["python", "Python", python], ["go", "Go", lines.go], ["java", "Java", lines.java], ["node", "Node", lines.node]].filter(([, , line]) => line)
+      .map(([key, title, line]) => el("div", { class: "call" }, el("span", { class: "soft" }, title),
+        el("pre", { tabindex: 0, "data-is": key, role: "region", "aria-label": title }, line))));
+  place.hidden = false;
+}
+
 // Calls, and shows the call with what came of it. `python`: the line of the test kit, where it has one.
 export async function act(method, path, body, python) {
   const lines = written(method, path, body);
-  const place = document.getElementById("calls");
   let answer, outcome;
   try {
     answer = await ask(method, path, body);
@@ -112,12 +180,7 @@ export async function act(method, path, body, python) {
   } catch (error) {
     outcome = el("span", { class: "bad" }, error.message);
   }
-  const close = el("button", { class: "plain", onclick: () => { place.hidden = true; } }, "Close");
-  fill(place,
-    el("div", { class: "bar" }, el("strong", {}, "Called: "), el("span", { role: "status" }, outcome), close),
-    el("pre", { tabindex: 0, "data-is": "curl", "aria-label": "curl" }, lines.curl),
-    el("pre", { tabindex: 0, "data-is": "python", "aria-label": "Python" }, python ?? lines.python));
-  place.hidden = false;
+  showCall(lines, outcome, python ?? lines.python);
   return answer;
 }
 
@@ -130,7 +193,18 @@ export const button = (label, method, path, body, python, then) =>
     if (answer !== undefined) then?.(answer);
   } }, label);
 
+const KEYS = { "/": "to the filter, or to the search of a topic", "?": "this list", "Alt+1 to Alt+9": "to a view, in their order", Esc: "close the lines of a call", Tab: "to the next field, link or list; arrows move in a list" };
+
+function showKeys() {
+  const box = el("dialog", { "aria-label": "Keys", onclose: () => box.remove() }, el("h2", {}, "Keys"),
+    el("dl", {}, Object.entries(KEYS).flatMap(([key, does]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)])),
+    el("button", { onclick: () => box.close() }, "Close"));
+  document.body.append(box);
+  box.showModal();
+}
+
 function askForToken() {
+  document.body.classList.add("barred"); // no buttons for what would be refused
   if (document.querySelector("dialog")) return;
   const field = el("input", { type: "password", id: "token", autocomplete: "off" });
   const box = el("dialog", { "aria-labelledby": "why" },
@@ -200,7 +274,7 @@ function hear(event, show, refuse) {
 // ---- long lists
 
 // A list of which the page keeps the rows in view: `path` answers {offset, total, [field]}.
-export function longList({ label, path, field, columns, empty }) {
+export function longList({ label, path, field, columns, empty, none = empty, isNone = (answer) => !answer.total }) {
   const top = el("tr", { "aria-hidden": "true" }, el("td", { class: "room", colspan: columns.length }));
   const bottom = el("tr", { "aria-hidden": "true" }, el("td", { class: "room", colspan: columns.length }));
   const found = el("p", { class: "soft", role: "status" });
@@ -221,7 +295,7 @@ export function longList({ label, path, field, columns, empty }) {
     if (focused !== null) [...body.querySelectorAll("a")].find((each) => each.textContent === focused)?.focus();
     made.setAttribute("aria-rowcount", total + 1);
     const hidden = answer.loading ? `; not those of ${count(answer.loading)} logs that load, or cannot be read` : "";
-    found.textContent = (total ? `${count(total)} found` : empty) + hidden;
+    found.textContent = (total ? `${count(total)} found` : filter ? empty : "") + (!filter && isNone(answer) ? `${total ? ". " : ""}${none}` : "") + hidden;
   }
   function look() {
     watch(`${path()}?offset=${offset}&limit=${size()}&filter=${quoted(filter)}`, show);
@@ -249,6 +323,9 @@ export function longList({ label, path, field, columns, empty }) {
 export const link = (view, words = [], text = words.at(-1)) =>
   el("a", { href: `#/${[here.cluster, view, ...words].map(quoted).join("/")}` }, name(text));
 
+// A fault's name, which leads to it.
+export const faultLink = (fault) => el("a", { href: `#/${quoted(here.cluster)}/faults?name=${quoted(fault)}` }, name(fault));
+
 function readAddress() {
   const hash = location.hash.slice(1);
   if (hash.startsWith("token=")) {
@@ -259,7 +336,7 @@ function readAddress() {
   const [path, query] = hash.split("?");
   const words = path.split("/").slice(1).map(decodeURIComponent);
   here.cluster = words[0] || "default";
-  here.view = words[1] in VIEWS ? words[1] : "topics";
+  here.view = words[1] in VIEWS ? words[1] : "timeline";
   here.words = words.slice(2);
   here.query = new URLSearchParams(query);
 }
@@ -301,9 +378,16 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   document.getElementById("main").focus();
 });
-addEventListener("hashchange", draw);
+addEventListener("hashchange", () => {
+  document.getElementById("calls").hidden = true; // it was about the view before
+  draw();
+});
 addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, textarea, select");
+  if (event.key === "?" && !isTyping) showKeys();
+  if (event.key === "Escape") document.getElementById("calls").hidden = true;
+  const at = Object.keys(VIEWS)[Number(event.key) - 1];
+  if (event.altKey && at) { location.hash = `#/${quoted(here.cluster)}/${at}`; event.preventDefault(); }
   if (event.key === "/" && !isTyping) {
     document.getElementById("filter")?.focus();
     event.preventDefault();

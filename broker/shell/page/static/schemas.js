@@ -20,6 +20,7 @@ function showAll(place) {
       path: () => `${base()}/schemas`,
       field: "subjects",
       empty: "No subject has this in its name.",
+      none: "No subjects yet. A serializer registers the schema of the first message that it writes.",
       columns: [
         { title: "Subject", show: (row) => link("schemas", [row.subject]) },
         { title: "Type", show: (row) => row.type },

@@ -1,6 +1,9 @@
 // Topics: the list; one topic with partitions, configs, messages, and a form that produces one.
 
-import { ask, act, base, bytes, count, el, fill, here, link, literal, longList, name, onLeave, quoted, scroll, table, time, watch } from "./frame.js";
+import { act, base, bytes, count, el, fill, here, link, literal, longList, name, parts, quoted, scroll, table, watch } from "./frame.js";
+import { labelled, pairs, sure } from "./forms.js";
+import { messages } from "./messages.js";
+import { finder } from "./search.js";
 
 export function show(place) {
   if (here.words.length) showTopic(place, here.words[0]);
@@ -8,11 +11,13 @@ export function show(place) {
 }
 
 function showAll(place) {
-  place.append(el("h1", {}, "Topics"), ...longList({
+  place.append(el("h1", {}, "Topics"), newTopic(), ...longList({
     label: "Topics",
     path: () => `${base()}/topics`,
     field: "topics",
     empty: "No topic has this in its name.",
+    none: "No topics yet. New topic makes one; so does a client, with the first message that it produces.",
+    isNone: (answer) => answer.topics.length === answer.total && answer.topics.every((row) => row.internal),
     columns: [
       { title: "Topic", show: (row) => [link("topics", [row.topic]), row.internal ? el("span", { class: "soft" }, " internal") : null] },
       { title: "Partitions", number: true, show: (row) => count(row.partitions) },
@@ -24,14 +29,37 @@ function showAll(place) {
   }));
 }
 
+const asConfig = (field) => (field.value ? { config: Object.fromEntries(pairs(field.value)) } : {});
+
+function newTopic() {
+  const what = el("input", {}), partitions = el("input", { inputmode: "numeric", size: 6, value: 1 }), replicas = el("input", { inputmode: "numeric", size: 6, placeholder: "as set" });
+  const config = el("input", { placeholder: "retention.ms=-1, …", size: 30 });
+  const make = async () => {
+    const body = { name: what.value, partitions: Number(partitions.value), ...(replicas.value ? { replicas: Number(replicas.value) } : {}), ...asConfig(config) };
+    const more = `${body.replicas ? `, replicas=${body.replicas}` : ""}${body.config ? `, config=${literal(body.config)}` : ""}`;
+    if (await act("POST", `${base()}/topics`, body, `broker.create_topic(${literal(body.name)}, partitions=${body.partitions}${more})`)) what.value = "";
+  };
+  return el("details", {}, el("summary", {}, "New topic"), el("div", { class: "bar" }, labelled("Topic name", what), labelled("How many partitions", partitions),
+    labelled("How many replicas", replicas), labelled("Topic settings", config), el("button", { onclick: make }, "Create the topic")));
+}
+
+function alterTopic(path, offered) {
+  const setting = el("input", { list: offered.id, size: 28 }), value = el("input", { size: 16, placeholder: "back to the default" });
+  const partitions = el("input", { inputmode: "numeric", size: 6 });
+  const alter = (body) => act("POST", `${path}/alter`, body);
+  return el("div", { class: "bar" }, labelled("Setting", setting, offered), labelled("Set to", value),
+    el("button", { onclick: () => alter(value.value ? { config: { [setting.value]: value.value } } : { unset: [setting.value] }) }, "Change the setting"),
+    labelled("Partitions from now on", partitions), el("button", { class: "plain", onclick: () => alter({ partitions: Number(partitions.value) }) }, "Add partitions"),
+    sure("Delete the topic", "with all its records", async () => { if (await act("DELETE", path)) location.hash = `#/${quoted(here.cluster)}/topics`; }));
+}
+
 function showTopic(place, topic) {
   const path = `${base()}/topics/${quoted(topic)}`;
   const partitions = el("div"), configs = el("div"), head = el("p", { class: "soft" });
+  const offered = el("datalist", { id: "settings" });
   const [reader, readAgain, offer] = messages(path);
-  place.append(el("h1", {}, name(topic)), head, el("h2", {}, "Partitions"), partitions, el("h2", {}, "Messages"), reader,
-    el("h2", {}, "Produce a message"), producer(path, topic, readAgain), el("h2", {}, "Settings"), configs);
   let shownConfigs = "";
-  watch(path, (answer) => {
+  const follow = () => watch(path, (answer) => {
     offer(answer.total);
     head.textContent = `${count(answer.total)} partitions${answer.partitions.length < answer.total ? `, of which the first ${answer.partitions.length} are shown` : ""}`;
     fill(partitions, scroll("Partitions", table([
@@ -48,91 +76,47 @@ function showTopic(place, topic) {
     const text = JSON.stringify(answer.configs);
     if (text === shownConfigs) return;
     shownConfigs = text;
+    fill(offered, answer.configs.map((each) => el("option", { value: each.name })));
     fill(configs, scroll("Settings", table([
       { title: "Setting", show: (row) => row.name },
       { title: "Value", show: (row) => name(row.value) },
       { title: "Set where", show: (row) => el("span", { class: row.source === "default" ? "soft" : "good" }, row.source) },
     ], answer.configs, { "data-of": "configs" }), "short"));
   }, (error) => { head.textContent = error; head.className = "bad"; });
+  place.append(el("h1", {}, name(topic)), head, parts(el("h2", {}, "Partitions"), partitions, el("h2", {}, "Find messages"), finder(topic, follow),
+    el("h2", {}, "Messages of a partition"), reader,
+    el("h2", {}, "Produce a message"), producer(path, topic, readAgain), el("h2", {}, "Settings"), alterTopic(path, offered), configs));
+  follow();
 }
 
-// A text that the server has cut says how long it was.
-export function text(value) {
-  if (value === null) return el("span", { class: "soft" }, "null");
-  const shown = ["json", "avro", "protobuf"].includes(value.form) && !value.is_cut ? pretty(value.text) : value.text;
-  return [el("pre", { tabindex: value.bytes > 600 ? 0 : null, "data-form": value.form, role: value.bytes > 600 ? "region" : null, "aria-label": value.bytes > 600 ? "text" : null }, shown),
-    value.is_cut ? el("span", { class: "soft" }, `cut; ${count(value.bytes)} bytes in all`) : null,
-    value.schema ? el("span", { class: "soft" }, `${value.form}, schema ${value.schema}`) : null,
-    value.note ? el("span", { class: "soft" }, value.note) : null];
+const FIELDS = ["key", "value", "headers", "partition", "timestamp_ms"];
+const AS = { one: "one message", lines: "a message a line", json: "JSON lines: key, value, headers, partition" };
+
+// The records that a form says. Errors: Error: a line is no JSON.
+function given(as, text, common) {
+  if (as === "one") return [{ value: text, ...common }];
+  const lines = text.split("\n").filter((line) => line.trim());
+  return lines.map((line) => (as === "lines" ? { value: line, ...common }
+    : { ...common, ...Object.fromEntries(Object.entries(JSON.parse(line)).filter(([field]) => FIELDS.includes(field))) }));
 }
-
-function pretty(json) {
-  try { return JSON.stringify(JSON.parse(json), null, 1); } catch { return json; }
-}
-
-const OUTCOMES = { aborted: "bad", open: "warn", committed: "good" };
-
-function messages(path) {
-  const place = el("div", { "aria-live": "off" }), said = el("p", { class: "soft", role: "status" });
-  const partition = el("select", {}), offset = el("input", { inputmode: "numeric", size: 10, placeholder: "the newest" });
-  const at = el("input", { type: "datetime-local", step: 1 });
-  const aborted = el("input", { type: "checkbox" });
-  const form = el("select", {}, ["auto", "text", "hex"].map((each) => el("option", {}, each)));
-  let next = 0;
-  const query = () => {
-    const found = new URLSearchParams({ partition: partition.value || 0, form: form.value });
-    if (offset.value) found.set("offset", offset.value);
-    else if (at.value) found.set("time_ms", Date.parse(`${at.value}Z`));
-    if (aborted.checked) found.set("aborted", "yes");
-    return found;
-  };
-  async function read() {
-    let answer;
-    try { answer = await ask("GET", `${path}/messages?${query()}`); } catch (error) { said.textContent = error.message; return; }
-    next = answer.next_offset;
-    said.textContent = `${answer.messages.length} shown of offsets ${answer.from} to ${answer.next_offset - 1}; the log has ${answer.start} to ${answer.end - 1}`;
-    fill(place, scroll("Messages", table([
-      { title: "Offset", number: true, show: (row) => row.offset },
-      { title: "Time (UTC)", wide: true, show: (row) => time(row.timestamp_ms) },
-      { title: "Key", show: (row) => text(row.key) },
-      { title: "Value", show: (row) => (row.is_control ? "" : text(row.value)) },
-      { title: "Headers", show: (row) => headerList(row) },
-      { title: "Transaction", show: (row) => (row.outcome ? el("span", { class: `tag ${OUTCOMES[row.outcome] ?? "soft"}`, title: `producer ${row.producer_id}, epoch ${row.producer_epoch}` }, row.outcome) : "") },
-    ], answer.messages.map((row) => ({ ...row, class: row.outcome === "aborted" ? "aborted" : null })), { "data-of": "messages" })));
-  }
-  const onward = el("button", { class: "plain", onclick: () => { offset.value = next; read(); } }, "Next");
-  const timer = setTimeout(read);
-  onLeave(() => clearTimeout(timer));
-  const bar = el("div", { class: "bar" },
-    el("label", {}, "Partition", partition), el("label", {}, "From offset", offset), el("label", {}, "or from time (UTC)", at),
-    el("label", {}, "As", form), el("label", { class: "tick" }, aborted, "aborted ones and markers"),
-    el("button", { onclick: read }, "Read"), onward);
-  const offer = (total) => {
-    if (partition.length !== Math.min(total, 1000)) {
-      fill(partition, [...Array(Math.min(total, 1000)).keys()].map((each) => el("option", {}, each)));
-    }
-  };
-  return [el("div", {}, bar, said, place), read, offer];
-}
-
-const headerList = (row) => row.headers.map(([key, value]) => el("div", {}, text(key), " ", text(value)))
-  .concat(row.more_headers ? [el("span", { class: "soft" }, `and ${row.more_headers} more`)] : []);
 
 function producer(path, topic, then) {
   const key = el("input", {}), value = el("textarea", { "aria-label": "Value" }), headers = el("input", { placeholder: "name=value, ..." });
   const partition = el("input", { inputmode: "numeric", size: 9, placeholder: "by the key" });
+  const as = el("select", { "aria-label": "What the text is" }, Object.entries(AS).map(([word, title]) => el("option", { value: word }, title)));
   const said = el("span", { class: "soft", role: "status" });
   async function send() {
-    const record = { value: value.value };
-    if (partition.value) record.partition = Number(partition.value);
-    if (key.value) record.key = key.value;
-    if (headers.value) record.headers = headers.value.split(",").map((each) => { const [left, ...right] = each.split("="); return [left.trim(), right.join("=")]; });
-    const words = [literal(topic), literal(value.value), ...["key", "headers", "partition"].filter((each) => record[each] !== undefined)
-      .map((each) => `${each}=${literal(record[each])}`)];
-    const places = await act("POST", `${path}/records`, { records: [record] }, `broker.produce(${words.join(", ")})`);
-    said.textContent = places ? `partition ${places[0].partition}, offset ${places[0].offset}` : "";
+    const common = { ...(partition.value ? { partition: Number(partition.value) } : {}), ...(key.value ? { key: key.value } : {}),
+      ...(headers.value ? { headers: pairs(headers.value) } : {}) };
+    let records;
+    try { records = given(as.value, value.value, common); } catch (error) { said.textContent = error.message; return; }
+    const words = [literal(topic), ...records.map((each) => literal(each.value)), ...["key", "headers", "partition"].filter((each) => common[each] !== undefined)
+      .map((each) => `${each}=${each === "headers" ? `[${common.headers.map((pair) => `(${pair.map(literal).join(", ")})`).join(", ")}]` : literal(common[each])}`)];
+    const python = as.value === "json" ? undefined : `broker.produce(${words.join(", ")})`;
+    const places = await act("POST", `${path}/records`, { records }, python);
+    said.textContent = places ? places.length === 1 ? `partition ${places[0].partition}, offset ${places[0].offset}` : `${places.length} messages` : "";
     if (places) then();
   }
   return el("div", {}, el("div", { class: "bar" }, el("label", {}, "Key", key), el("label", {}, "Headers", headers),
-    el("label", {}, "Partition", partition)), value, el("div", { class: "bar" }, el("button", { onclick: send }, "Produce"), said));
+    el("label", {}, "Partition", partition), as), value, el("div", { class: "bar" }, el("button", { onclick: send }, "Produce"), said));
 }

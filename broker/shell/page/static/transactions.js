@@ -1,6 +1,6 @@
 // Transactions: transactional ids with their states; one with its timeline: begin, partitions, offsets, markers, zombies.
 
-import { base, count, el, fill, here, link, longList, name, quoted, scroll, table, time, watch } from "./frame.js";
+import { base, count, el, faultLink, fill, here, link, longList, name, quoted, scroll, table, when, watch } from "./frame.js";
 
 const KINDS = { Ongoing: "warn", PrepareCommit: "warn", PrepareAbort: "warn", CompleteCommit: "good", CompleteAbort: "bad" };
 const state = (text) => el("span", { class: KINDS[text] ?? null }, text);
@@ -16,14 +16,15 @@ function showAll(place) {
     path: () => `${base()}/transactions`,
     field: "transactions",
     empty: "No transactional id has this in its name.",
+    none: "No transactional ids yet. One is here once a producer that has a transactional.id has called initTransactions.",
     columns: [
       { title: "Transactional id", show: (row) => link("transactions", [row.transactional_id]) },
       { title: "State", show: (row) => state(row.state) },
       { title: "Producer id", number: true, show: (row) => row.producer_id },
       { title: "Epoch", number: true, show: (row) => row.producer_epoch },
       { title: "Partitions", number: true, show: (row) => count(row.partitions.length) },
-      { title: "Began (UTC)", wide: true, show: (row) => time(row.start_ms) },
-      { title: "Changed (UTC)", wide: true, show: (row) => time(row.updated_ms) },
+      { title: "Began (UTC)", wide: true, show: (row) => when(row.start_ms) },
+      { title: "Changed (UTC)", wide: true, show: (row) => when(row.updated_ms) },
     ],
   }));
 }
@@ -36,12 +37,12 @@ function showOne(place, id) {
       ["Timeout", `${count(answer.timeout_ms)} ms`], ["Partitions", name(answer.partitions.join(", ") || "none")], ["Groups", name(answer.groups.join(", ") || "none")]]
       .flatMap(([key, value]) => [el("dt", {}, key), el("dd", { "data-is": key }, value)])));
     fill(events, scroll("Timeline", table([
-      { title: "Time (UTC)", show: (row) => time(row.time_ms) },
+      { title: "Time (UTC)", show: (row) => when(row.time_ms) },
       { title: "What", show: (row) => el("span", { class: `tag ${KINDS[row.what] ?? (row.what === "Empty" ? "soft" : "bad")}` }, row.what) },
       { title: "Producer id", number: true, wide: true, show: (row) => row.producer_id },
       { title: "Epoch", number: true, show: (row) => row.producer_epoch },
       { title: "Partitions added", show: (row) => name(row.added.join(", ")) },
-      { title: "Why", show: (row) => name(row.why) },
-    ], answer.events, { "data-of": "events" })));
+      { title: "Why", sentence: true, show: (row) => [name(row.why), row.fault ? faultLink(row.fault) : ""] },
+    ], answer.events.map((row) => ({ ...row, class: row.epoch < 0 || /[A-Z]_[A-Z]/.test(row.what) ? "refused" : null })), { "data-of": "events" })));
   }, (error) => fill(head, el("p", { class: "bad" }, error)));
 }

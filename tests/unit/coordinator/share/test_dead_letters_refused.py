@@ -20,7 +20,7 @@ from unit.coordinator.share.letters_kit import (
 )
 
 from broker.cluster.metadata import GROUP as GROUP_RECORD
-from broker.cluster.metadata import config_record
+from broker.cluster.topics import config_record
 from broker.coordinator.runtime import LOAD_AT_ONCE_BYTES, LOADING, READY
 from broker.coordinator.share.in_flight import ARCHIVED, ARCHIVING
 from protocol.errors import ErrorCode

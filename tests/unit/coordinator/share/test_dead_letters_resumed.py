@@ -236,7 +236,7 @@ def test_fault_of_letters_leaves_requests_to_their_shortcuts():
         dispatch = clients.dispatch
         world.world.broker.faults.add({"fault": "fail_dead_letter", "error": "POLICY_VIOLATION"})
         assert clients.dispatch == dispatch
-        assert not clients._passed_by
+        assert not clients._disabled_by
 
 
 class Three(LettersWorld):

@@ -12,7 +12,7 @@ from broker.coordinator.groups.classic.commit_checks import (
     check_txn_offset_commit,
     on_offset_commit_accepted,
 )
-from broker.coordinator.groups.classic.group import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from broker.coordinator.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from protocol.errors import ErrorCode
 
 NONE = ErrorCode.NONE

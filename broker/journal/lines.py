@@ -1,0 +1,52 @@
+"""A request with its reply as one line, for reports of failed tests: time, API, client, what it names, errors, why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+# What the line shows of a request: word -> the fields that may hold it.
+NAMED: Final = {
+    "group": ("group_id", "groups_names", "group_ids"),
+    "txn": ("transactional_id", "v3_and_below_transactional_id"),
+    "topic": ("topics", "topic_data"),
+    "subject": ("subject",),  # of the schema registry
+}
+MOST_NAMES: Final = 3
+# Control characters, what turns the direction of a line around, and what ends a line: clients choose these names.
+HIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def one_line(entry: Mapping[str, Any]) -> str:
+    """An entry, as `describe` of reading.py makes it."""
+    at = datetime.fromtimestamp(entry["at_ms"] / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    latency = "no reply" if entry["latency_ms"] is None else f"{entry['latency_ms']:.2f} ms"
+    words = [at, f"{entry['api']} v{entry['version']}", latency, entry["client_id"] or "-", entry["connection"]]
+    for word, fields in NAMED.items():
+        names = _names(entry["request"], entry.get("topic_names", {}), fields)
+        if names:
+            more = ",..." if len(names) > MOST_NAMES else ""
+            words.append(f"{word}={','.join(names[:MOST_NAMES])}{more}")
+    words += entry["errors"]
+    words += [f"({entry[key]})" for key in ("fault", "why") if key in entry]
+    return HIDDEN.sub(lambda found: repr(found[0])[1:-1], "  ".join(words))
+
+
+def _names(request: dict[str, Any] | None, by_id: dict[str, str], fields: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
+    for field in fields:
+        value = (request or {}).get(field)
+        for each in value if isinstance(value, list) else [value]:
+            name = each if isinstance(each, str) else _name_of(each, by_id)
+            if name and name not in found:
+                found.append(name)
+    return found
+
+
+def _name_of(item: object, by_id: dict[str, str]) -> str:
+    if not isinstance(item, dict):
+        return ""
+    topic_id = str(item.get("topic_id") or "")
+    return str(item.get("name") or item.get("topic") or by_id.get(topic_id, topic_id))

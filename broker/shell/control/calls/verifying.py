@@ -1,0 +1,118 @@
+"""Handlers of what a test expects: requests now and at its end, faults that are to act, and the last requests as lines.
+
+What came near is shown where something is missing: requests that fit all filters but one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.journal.expected import NEAR, Expected, LimitsError
+from broker.journal.lines import one_line
+from broker.shell.control.of_cluster.journal import EXPECTED_OF, MOST, check_filters, look
+from broker.shell.control.routes import Call, RefusedError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.faults.fault import Fault
+    from broker.shell.cluster_server import ClusterServer
+
+LAST: Final = 20
+OF_JOURNAL: Final = ("client_id", "principal", "connection", "group", "topic", "transactional_id")  # and of faults
+COUNTS: Final = ("name", "hits", "held", "calls")
+
+
+async def verify_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Whether as many such requests came as are expected, and why not. Errors: RefusedError."""
+    wanted = _wanted(call)
+    broker = cluster.broker
+    seen = await look(broker, wanted.filters, 1)
+    why = await _why(broker, wanted, seen)
+    return {"met": not why, "count": wanted.count(seen), "why": why}
+
+
+async def expect_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Verify it when the test is over. Errors: RefusedError."""
+    expected = EXPECTED_OF.setdefault(cluster, [])
+    expected.append(_wanted(call))
+    return {"expected": len(expected)}
+
+
+async def verify_all(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """A sentence for each fault that never acted, and each expectation that is not met."""
+    broker = cluster.broker
+    unmet = [await _of_fault(broker, fault) for fault in broker.faults.all() if not fault.hits]
+    for wanted in EXPECTED_OF.get(cluster, ()):
+        why = await _why(broker, wanted, await look(broker, wanted.filters, 1))
+        if why:
+            unmet.append(why)
+    return {"unmet": unmet}
+
+
+async def forget_expected(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Expect nothing any more."""
+    return {"expected": len(EXPECTED_OF.pop(cluster, ()))}
+
+
+async def last_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """The last requests, a line each. Errors: RefusedError."""
+    text = call.query.get("n", str(LAST))
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
+        raise RefusedError(400, f'"n" is 1 to {MOST}, not {text:.40}')
+    return {"lines": await _lines(cluster.broker, {}, int(text))}
+
+
+def _wanted(call: Call) -> Expected:
+    body = call.body
+    filters = body.get("filters", {})
+    check_filters([filters])
+    try:
+        return Expected(filters, body.get("times"), body.get("at_least"), body.get("at_most"))
+    except LimitsError as error:
+        raise RefusedError(400, str(error)) from None
+
+
+async def _why(broker: Broker, wanted: Expected, seen: dict[str, Any]) -> str:
+    """Why an expectation is not met; empty: it is."""
+    if wanted.is_met(seen):
+        return ""
+    if wanted.lacks(seen):
+        return wanted.sentence(seen, await _near(broker, wanted.filters))
+    return wanted.sentence(seen, await _lines(broker, wanted.filters, NEAR))
+
+
+async def _lines(broker: Broker, filters: dict[str, str], limit: int) -> list[str]:
+    return [one_line(each) for each in (await look(broker, filters, limit))["entries"]]
+
+
+async def _near(broker: Broker, filters: dict[str, str]) -> list[str]:
+    """A line for each request that fits all filters but one, the newest first of each."""
+    near: list[str] = []
+    for name in filters:
+        if len(filters) > 1 or name != "api":
+            rest = {key: value for key, value in filters.items() if key != name}
+            lines = await _lines(broker, rest, NEAR)
+            near += [f"but for {name}={filters[name]}: {line}" for line in reversed(lines)]
+    if not near:
+        near = [f"there was: {line}" for line in reversed(await _lines(broker, {}, NEAR))]
+    return near[:NEAR] or ["the journal is empty"]
+
+
+async def _of_fault(broker: Broker, fault: Fault) -> str:
+    shown = fault.as_json()
+    what = {key: value for key, value in shown.items() if key not in COUNTS}
+    matched = f"{fault.calls} requests matched it" if fault.calls else "no request matched it"
+    near = [] if fault.calls else await _near_fault(broker, shown)
+    return "\n  ".join((f"the fault {fault.name} never acted ({matched}): {what}", *near))
+
+
+async def _near_fault(broker: Broker, shown: dict[str, Any]) -> list[str]:
+    """Requests of the journal that fit all filters of a fault but one, if the journal knows its filters."""
+    filters = {key: str(shown[key]) for key in OF_JOURNAL if key in shown}
+    apis: list[str] = shown.get("api", [])
+    if shown["fault"] == "registry" or not (apis or filters):
+        return []
+    near: list[str] = []
+    for asked in [{"api": api, **filters} for api in apis] or [filters]:
+        near += await _near(broker, asked)
+    return near[:NEAR]

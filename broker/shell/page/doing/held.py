@@ -1,0 +1,31 @@
+"""What a fault holds now, by the journal: requests that it has acted on and that have no reply yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.page.tail import newest, row_of, topic_name
+
+if TYPE_CHECKING:
+    from broker.shell.cluster_server import ClusterServer
+
+MOST_PIECES: Final = 6000  # of the newest in the journal
+MOST: Final = 100
+
+
+async def list_held(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """The requests, oldest first; none where no journal is kept. Errors: RefusedError: no such fault."""
+    fault = cluster.broker.faults.find(call.words["name"])
+    if fault is None:
+        raise RefusedError(404, f"no such fault: {call.words['name']:.100}")
+    ring = cluster.broker.clients.journal
+    answer: dict[str, Any] = {"fault": fault.name, "held": fault.held, "has_journal": ring is not None, "entries": []}
+    if ring is None or not fault.held:
+        return answer
+    name_of = topic_name(cluster)
+    for entry in await newest(cluster, ring, MOST_PIECES):
+        if entry.latency_us < 0 and ring.notes(entry.peer, entry.correlation_id).get("fault") == fault.name:
+            answer["entries"].append(row_of(entry, ring, name_of))
+    answer["entries"] = answer["entries"][-MOST:]
+    return answer

@@ -1,0 +1,112 @@
+"""The live tail of a topic: the newest messages of all partitions that fit, and from then on those that come."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from broker.shell.control.routes import Call, RefusedError
+from broker.shell.local_client import LocalClient
+from broker.shell.page.messages import read, registry_of, texts
+from broker.shell.page.search.wanted import TEXTS, Wanted
+from broker.shell.page.topics import UNREADABLE
+from broker.shell.page.windows import number
+from protocol.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from broker.shell.cluster_server import ClusterServer
+
+USUAL: Final = 100
+MOST: Final = 500
+MOST_LOOKED_AT: Final = 2000  # of the newest records of each partition, in one look
+FIRST: Final = 200  # of each partition, when it begins
+
+
+class Look:
+    """One look at the newest messages of a topic: what a call asks for, and what is found. Errors: RefusedError."""
+
+    def __init__(self, call: Call) -> None:
+        given: dict[str, Any] = {each: call.query[each] for each in (*TEXTS, "path") if each in call.query}
+        given |= {each: number(call, each, 0) for each in ("from_ms", "to_ms") if call.query.get(each)}
+        try:
+            self._wanted = Wanted(given)
+        except ValueError as error:
+            raise RefusedError(400, str(error)) from None
+        self._limit, self._since = number(call, "limit", USUAL, MOST, 1), _places(call.query.get("since", ""))
+        self._only = {int(each) for each in call.query.get("partitions", "").split(",") if each.isdecimal()}
+        self._with_aborted = call.query.get("aborted") == "yes"
+        self._query = call.query
+        self._rows: list[dict[str, Any]] = []
+        self._ends: dict[int, int] = {}
+        self._left_out: dict[int, int] = {}
+
+    def covers(self, index: int) -> bool:
+        """Whether a partition is asked for."""
+        return not self._only or index in self._only
+
+    async def read(
+        self, index: int, first: int, end: int, records: Callable[[int], AsyncIterator[dict[str, Any]]]
+    ) -> None:
+        """Take what fits of a partition. `records`: those from an offset on."""
+        since = self._since
+        start = max(first, end - FIRST) if since is None else max(first, since.get(index, first))
+        left_out = max(0, end - MOST_LOOKED_AT - start) if since is not None else 0
+        async for row in records(start + left_out):
+            del row["batch"]
+            end = max(end, row["offset"] + 1)
+            if not row.pop("is_dropped") or (self._with_aborted and not row["is_control"]):
+                record = Record(row["offset"], row["timestamp_ms"], row["key"], row["value"], tuple(row["headers"]))
+                if self._wanted.fits(record):
+                    self._rows.append({"partition": index, **row})
+        self._ends[index], self._left_out[index] = end, left_out
+
+    def unreadable(self, index: int) -> None:
+        """The next look begins a partition where this one would have."""
+        self._ends[index] = 0 if self._since is None else self._since.get(index, 0)
+
+    async def answer(self, cluster: ClusterServer, name: str) -> dict[str, Any]:
+        """The messages, oldest first, and where the next look goes on."""
+        rows, limit = self._rows, self._limit
+        rows.sort(key=lambda row: (row["timestamp_ms"], row["partition"], row["offset"]))
+        schemas = await registry_of(cluster) if rows else None
+        words = {**self._query, "since": ",".join(f"{index}:{end}" for index, end in self._ends.items())}
+        return {
+            "messages": [await texts(name, row, "auto", schemas) for row in rows[-limit:]],
+            "not_shown": sum(self._left_out.values()) + max(0, len(rows) - limit),
+            "next": f"/_admin/clusters/{quote(cluster.name)}/topics/{quote(name, safe='')}/tail?{urlencode(words)}",
+        }
+
+
+async def show_tail(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+    """Messages since a look before, oldest first, and how many older ones were not looked at. Errors: RefusedError."""
+    name, broker = call.words["topic"], cluster.broker
+    topic = broker.metadata.topics.get(name)
+    if topic is None:
+        raise RefusedError(404, f"no such topic: {name:.100}")
+    look, client = Look(call), LocalClient(broker, cluster.config)
+    try:
+        for index, place in enumerate(topic.partitions):
+            if not look.covers(index) or not broker.partitions.has(topic, index):
+                continue
+            try:
+                partition = broker.partitions.get(topic, index)
+                first, end = partition.log_start_offset, partition.high_watermark
+                await look.read(index, first, end, partial(read, client, partition, place.leader))
+            except UNREADABLE:
+                look.unreadable(index)
+    finally:
+        client.close()
+    return await look.answer(cluster, name)
+
+
+def _places(text: str) -> dict[int, int] | None:
+    """Partition -> offset, of 0:12,1:7; None: it begins. Errors: RefusedError."""
+    if not text:
+        return None
+    pairs = [each.split(":") for each in text.split(",")]
+    if not all(len(pair) == 2 and all(each.isascii() and each.isdigit() for each in pair) for pair in pairs):
+        raise RefusedError(400, f'"since" is PARTITION:OFFSET, as `next` has it, not {text:.40}')
+    return {int(index): int(offset) for index, offset in pairs}

@@ -1,0 +1,4 @@
+import { expect, test } from "vitest";
+import { cases } from "./cases.mjs";
+
+cases(test, expect);
