@@ -17,11 +17,11 @@ print(*project["dependencies"], *more["security"], *more["otel"], *more["registr
     python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt && \
     find /opt/momus -name '*.so*' -type f -exec strip --strip-unneeded '{}' +
 COPY . .
-# Sources of extensions and tests are of no use here, nor is what grpcio-tools wants beside protoc (26 MB): gRPC itself and
-# setuptools. Bytecode stays: a start without takes three times as long; only that of the exporter of traces, which few
+# Sources of extensions and libraries' own tests (1.5 MB) are of no use here, nor is what grpcio-tools wants beside protoc (26 MB):
+# gRPC itself and setuptools. Bytecode stays: a start without takes three times as long; only that of the exporter of traces, which few
 # starts import, is left out (6 MB).
 RUN python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check --no-deps . && \
-    cd /opt/momus/lib/python3*/site-packages && rm -rf certifi/tests google/protobuf/testdata grpc setuptools _distutils_hack distutils-precedence.pth && \
+    cd /opt/momus/lib/python3*/site-packages && rm -rf avro/test certifi/tests google/protobuf/testdata jsonschema/benchmarks jsonschema/tests referencing/tests grpc setuptools _distutils_hack distutils-precedence.pth && \
     find . '(' -name '*.c' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.pyi' ')' -delete && \
     find opentelemetry google requests urllib3 charset_normalizer pycparser -name __pycache__ -prune -exec rm -rf '{}' +
 
