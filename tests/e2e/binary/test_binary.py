@@ -1,6 +1,7 @@
 """The binary where there is no Python: an empty root with glibc alone, another user, read-only, a path with blanks.
 
-It takes minutes to build: these tests are slow, and take what `make binary` has left in dist. They need root.
+It takes minutes to build: these tests are slow, and take what `make binary` has left in dist. They need root. The glibc
+is that of this machine, or one in the folder that MOMUS_GLIBC names, beside a C++ library that runs with it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ DIST = Path(os.environ.get("MOMUS_DIST", REPOSITORY / "dist"))
 ARCHIVE = DIST / f"momus-{__version__}-linux-{platform.machine()}.tar.gz"
 PLACE = "/opt/a path with blanks"
 USER = 12345  # nobody of the machine's
+LIBRARIES = Path(os.environ.get("MOMUS_GLIBC", "/lib/x86_64-linux-gnu"))
+OF_CXX = ["libstdc++.so.6", "libgcc_s.so.1"]  # the binary has its own, for a glibc as new as theirs
 GLIBC = [
     "ld-linux-x86-64.so.2",
     "libc.so.6",
@@ -49,9 +52,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("root")
     (root / "lib64").mkdir()
     (root / "lib" / "x86_64-linux-gnu").mkdir(parents=True)
-    for name in GLIBC:
+    for name in [*GLIBC, *(OF_CXX if "MOMUS_GLIBC" in os.environ else [])]:
         folder = root / "lib64" if name.startswith("ld-") else root / "lib" / "x86_64-linux-gnu"
-        shutil.copy2(os.path.realpath(f"/lib/x86_64-linux-gnu/{name}"), folder / name)
+        shutil.copy2(os.path.realpath(LIBRARIES / name), folder / name)
     place = root / PLACE.lstrip("/")
     place.mkdir(parents=True)
     with tarfile.open(ARCHIVE) as file:
@@ -112,6 +115,12 @@ def test_version_is_told_and_that_it_is_compiled(start):
     process = start("--version")
     assert said(process, f"momus {__version__} ").startswith("(compiled by mypyc ")
     assert process.wait(60) == 0
+
+
+def test_glibc_of_rhel_9_is_new_enough(root):
+    text = (root / PLACE.lstrip("/") / "momus" / "GLIBC").read_text(encoding="utf-8")
+    major, minor = text.split()[1].split(".")
+    assert (int(major), int(minor)) <= (2, 34), text
 
 
 def test_broker_serves_tls_sasl_page_registry_and_metrics(start, tmp_path):
