@@ -129,8 +129,9 @@ BROKERS: Final[Table] = (
     ("log.cleanup.policy", ("compact", "x", "delete", "")),
     ("log.segment.bytes", ("1048576", "100", "14")),
     ("compression.type", ("gzip", "x")),
-    ("max.connections", ("100", "0", "-1")),
-    ("max.connections.per.ip", ("0", "1", "-1")),
+    # none that shuts the referee out: Kafka obeys 0 and 1 at once
+    ("max.connections", ("100", "x", "-1")),
+    ("max.connections.per.ip", ("100", "x", "-1")),
     ("log.message.timestamp.type", ("LogAppendTime", "x")),
     ("unclean.leader.election.enable", ("true", "x")),
     ("producer.id.expiration.ms", ("1000", "0")),

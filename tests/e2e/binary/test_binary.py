@@ -51,10 +51,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty root with glibc and the binary, both read-only; /tmp can be written."""
     root = tmp_path_factory.mktemp("root")
     (root / "lib64").mkdir()
-    (root / "lib" / "x86_64-linux-gnu").mkdir(parents=True)
+    (root / "lib").mkdir()
+    (root / "lib" / "x86_64-linux-gnu").symlink_to("../lib64")  # where Red Hat's loader looks, and where Debian's does
     for name in [*GLIBC, *(OF_CXX if "MOMUS_GLIBC" in os.environ else [])]:
-        folder = root / "lib64" if name.startswith("ld-") else root / "lib" / "x86_64-linux-gnu"
-        shutil.copy2(os.path.realpath(LIBRARIES / name), folder / name)
+        shutil.copy2(os.path.realpath(LIBRARIES / name), root / "lib64" / name)
     place = root / PLACE.lstrip("/")
     place.mkdir(parents=True)
     with tarfile.open(ARCHIVE) as file:
