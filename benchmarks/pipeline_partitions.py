@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
@@ -27,12 +28,14 @@ RECORDS: Final = 10  # of a segment
 COMMITTED: Final = SEGMENTS * RECORDS // 2
 BEGIN_MS: Final = 1_760_000_000_000
 AT_ONCE: Final = 500  # commits of a batch
+TIME_ENTRY: Final = Struct(">qi")  # of a .timeindex
 
 
 def make(folder: Path, partitions: int) -> None:
     """Write the data directory."""
     first = folder / "topic-0"
     first.mkdir(parents=True)
+    (folder / "meta.properties").touch()
     for number in range(SEGMENTS):
         base = number * RECORDS
         batches = [
@@ -40,6 +43,9 @@ def make(folder: Path, partitions: int) -> None:
             for n in range(RECORDS)
         ]
         (first / f"{base:020d}.log").write_bytes(b"".join(batches))
+        if number + 1 < SEGMENTS:  # closed: its time index has its largest time
+            entry = TIME_ENTRY.pack(BEGIN_MS + 1000 * (base + RECORDS - 1), RECORDS - 1)
+            (first / f"{base:020d}.timeindex").write_bytes(entry)
     for number in range(1, partitions):
         other = folder / f"topic-{number}"
         other.mkdir()

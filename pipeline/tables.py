@@ -22,7 +22,7 @@ from pipeline.transforms.globs import matches
 from pipeline.transforms.missing_offsets import missing_reason, present_and_missing_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -46,12 +46,18 @@ def transactions(spark: SparkSession, path: str, columns: Sequence[str] | None =
     return view(spark, path, "transactions", columns=columns)
 
 
-def raw(spark: SparkSession, path: str, topic: str = "*", columns: Sequence[str] | None = None) -> DataFrame:
-    """The records of the topics that match a glob, undecoded.
+def raw(
+    spark: SparkSession,
+    path: str,
+    topic: str = "*",
+    columns: Sequence[str] | None = None,
+    without: Mapping[str, Collection[int]] | None = None,
+) -> DataFrame:
+    """The records of the topics that match a glob, undecoded. without: see view.
 
     An archive holds the internal topics decoded: their rows have null keys, values and headers here.
     """
-    found = view(spark, path, "raw", topic, columns)
+    found = view(spark, path, "raw", topic, columns, without=without)
     if is_archive(path):
         for records in ("offsets", "transactions"):
             if fnmatchcase(TOPICS[records], topic):
@@ -68,11 +74,13 @@ def view(
     topic: str | None = None,
     columns: Sequence[str] | None = None,
     until: datetime | None = None,
+    without: Mapping[str, Collection[int]] | None = None,
 ) -> DataFrame:
     """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
 
     It is empty if there is nothing of it. Of an archive, the rows of the newest topic of each log. until: of a data
-    directory, records that are an hour later may be left out: see segment_files.up_to.
+    directory, records that are an hour later may be left out: see segment_files.up_to; without: those of these
+    segments, key of a log (topic_ids.py) to base offsets.
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
@@ -81,9 +89,9 @@ def view(
     if not is_archive(path):
         if is_local():
             local: Any = spark
-            return views.local_view(local, path, records, topic, columns, until)  # type: ignore[return-value]  # local.frame's
+            return views.local_view(local, path, records, topic, columns, until, without)  # type: ignore[return-value]  # local.frame's
         skip = spark.conf.get(SKIP_DAMAGED, "false") == "true"
-        options = spark_options(path, records, topic, columns, skip_damaged=skip, until=until)
+        options = spark_options(path, records, topic, columns, skip_damaged=skip, until=until, without=without)
         return spark.read.format("momus").options(**options).load()
     return select_view(archived(spark, path, records), path, records, topic, columns)
 

@@ -13,26 +13,32 @@ another path, --ends.
 from __future__ import annotations
 
 import argparse
+import sys
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pipeline import tables
+from pipeline.broker_address import is_broker
 from pipeline.connection_options import add_client_arguments, connect_with
+from pipeline.decode.batches import EVERYTHING
 from pipeline.engine import is_local
 from pipeline.errors import PipelineError
+from pipeline.files import open_directory
 from pipeline.jobs import lag_follow
 from pipeline.jobs.time_argument import time_argument
 from pipeline.live.live_source import open_input
 from pipeline.output import emit
 from pipeline.report.share_progress import share_changes
+from pipeline.source.cleaned_logs import cleaned_logs
+from pipeline.source.segment_files import list_segments, older
 from pipeline.streaming.follow import add_follow_arguments
 from pipeline.transforms import commits
 from pipeline.transforms import lag as lags
 from pipeline.transforms.globs import matches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -113,19 +119,43 @@ def _changes(spark: SparkSession, args: argparse.Namespace) -> DataFrame:
     return made.localCheckpoint()
 
 
-def _records(spark: SparkSession, path: str, changes: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The records of the topics for which offsets were committed; of many topics, of all."""
+def _records(
+    spark: SparkSession, path: str, changes: DataFrame, columns: Sequence[str], without: Mapping[str, Collection[int]]
+) -> DataFrame:
+    """The records of the topics for which offsets were committed; of many topics, of all. without: see tables.view."""
     named = changes.select("topic").distinct().limit(MOST_TOPICS + 1).collect()
     topics = [row["topic"] for row in named] if 0 < len(named) <= MOST_TOPICS else ["*"]
-    return reduce(
-        lambda one, other: one.unionByName(other), (tables.raw(spark, path, topic, columns) for topic in topics)
-    )
+    found = (tables.raw(spark, path, topic, columns, without) for topic in topics)
+    return reduce(lambda one, other: one.unionByName(other), found)
+
+
+def _older(path: str, changes: DataFrame, args: argparse.Namespace) -> dict[str, list[int]]:
+    """Key of a log -> base offsets of the segments that --since or --as-of leaves out; it prints their number.
+
+    What is committed at that time or later decides how old an unread record was, so nothing from there on is left out.
+    With --stable all is read, as a transaction may have begun long before, and with --skip-damaged, to list all damage.
+    """
+    since = args.as_of or args.since
+    if since is None or args.stable or args.skip_damaged or is_broker(path) or tables.is_archive(path):
+        return {}
+    cleaned = cleaned_logs(path)
+    if cleaned is None:
+        return {}
+    rows = lags.first_wanted(changes, since).collect()
+    wanted = {f"{row['topic']}-{row['partition']}": EVERYTHING if args.sum else row["wanted"] or 0 for row in rows}
+    below = {log: offset for log, offset in wanted.items() if log not in cleaned}
+    files, _ = open_directory(path)
+    there = list_segments(path, logs=below)
+    found = older(files, there, round(since.timestamp() * 1000), below)
+    count = sum(map(len, found.values()))
+    print(f"momus pipeline: {count} of {len(there)} segments are older than that time: not read", file=sys.stderr)
+    return found
 
 
 def _over_time(spark: SparkSession, args: argparse.Namespace, changes: DataFrame, cut: Cut | None) -> DataFrame | None:
     columns = lags.STABLE_RECORDS if args.stable else lags.RECORDS
     path = args.ends or args.input
-    records = _records(spark, path, changes, columns)
+    records = _records(spark, path, changes, columns, _older(path, changes, args))
     wanted = lags.of_interest(records, changes)
     until = args.as_of or args.until
     newest = None if until else lags.newest_record(wanted, datetime.now(UTC))

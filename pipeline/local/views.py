@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -38,17 +38,21 @@ def local_view(
     topic: str | None,
     columns: Sequence[str] | None,
     until: datetime | None = None,
+    without: Mapping[str, Collection[int]] | None = None,
 ) -> DataFrame:
     """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
 
-    Of an archive all rows of its table, those of earlier topics included. until: see tables.view.
+    Of an archive all rows of its table, those of earlier topics included. until, without: see tables.view.
     Errors: PipelineError.
     """
     fields = view_fields(records, columns)
     if is_broker(path):
         return live_view(session, records, topic, columns)
-    options = ReadOptions(spark_options(path, records, topic, columns, skip_damaged=session.skip_damaged, until=until))
-    key = (path, records, options.topic, tuple(fields.names), options.until_ms)
+    texts = spark_options(
+        path, records, topic, columns, skip_damaged=session.skip_damaged, until=until, without=without
+    )
+    options = ReadOptions(texts)
+    key = (path, records, options.topic, tuple(fields.names), options.until_ms, texts["without"])
     ranges = list(divided(options.files, whole_segments(options.segments(), options.log_starts())))
     total, done = sum(each.size for each in ranges), 0
 

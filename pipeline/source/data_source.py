@@ -10,6 +10,7 @@
 | logs    | only these, by directory: a-0,b-1                       | all that match `topic`             |
 | columns | only these: log,offset,timestamp                        | all of the view                    |
 | until   | a time: segments that are an hour later may be left out, by their `.timeindex`; not for streams | all |
+| without | segments to leave out, as JSON: key of a log (topic_ids.py) to base offsets; not for streams | none |
 | skipDamaged | true: pass over damage in the middle of a log; not for streams | false: an error        |
 
 Give `columns` where speed matters: Spark does not tell a data source written in Python which columns a query needs, so

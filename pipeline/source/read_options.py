@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -11,6 +12,7 @@ from pipeline.files import open_directory
 from pipeline.schema import TOPICS, VIEWS, view_fields
 from pipeline.source.log_starts import log_starts
 from pipeline.source.segment_files import SegmentFile, list_segments, up_to
+from pipeline.source.topic_ids import log_key
 
 _UNITS: Final = ("", "k", "m", "g")  # powers of 1024
 
@@ -23,10 +25,12 @@ def spark_options(
     *,
     skip_damaged: bool = False,
     until: datetime | None = None,
+    without: Mapping[str, Collection[int]] | None = None,
 ) -> dict[str, str]:
     """The options as Spark takes them; an empty text means the default."""
     found = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
     found["until"] = "" if until is None else until.isoformat()
+    found["without"] = json.dumps(without) if without else ""
     return {**found, "skipDamaged": "true"} if skip_damaged else found
 
 
@@ -53,12 +57,16 @@ class ReadOptions:
         self.plan = options.get("plan") or None
         self.only: list[tuple[str, Collection[object]]] = []  # conditions of a query: log, topic or partition, values
         self.until_ms = _millis("until", options.get("until"))
+        self.without: dict[str, list[int]] = json.loads(options.get("without") or "{}")
 
     def segments(self) -> list[SegmentFile]:
         """The segment files that there are now, in the order of log and base offset."""
         found: list[SegmentFile] = list_segments(self.path, self.topic, self.logs)
         for name, values in self.only:
             found = [each for each in found if _place(each.log)[name] in values]
+        if self.without:
+            left = self.without
+            found = [each for each in found if each.base_offset not in left.get(log_key(each.log, each.topic_id), ())]
         return found if self.until_ms is None else up_to(self.files, found, self.until_ms)
 
     def log_starts(self) -> dict[str, int]:

@@ -8,23 +8,26 @@ holds their records. It is listed as the segment it is about to become.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from struct import Struct
 from typing import Final, NamedTuple
 
 from pyarrow import fs
 
 from pipeline.decode.batches import partition_of
 from pipeline.files import open_directory
-from pipeline.source.topic_ids import FILE, read_topic_id
+from pipeline.source.topic_ids import FILE, log_key, read_topic_id
 
 LOG_FOLDER: Final = re.compile(r"(.+)-(\d+)")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap)?")
 CLOCK_MS: Final = 3_600_000
-_TIME_ENTRY: Final = 12  # bytes
+_ENTRY: Final = Struct(">qi")  # of a .timeindex: timestamp, relative offset
+_TIME_ENTRY: Final = _ENTRY.size
 _LISTINGS: Final = 10  # until two agree
 _SETTLED_NS: Final = 1_000_000_000  # longer than two changes of a directory may have the same time
 
@@ -78,21 +81,62 @@ def up_to(files: fs.FileSystem, found: Iterable[SegmentFile], until_ms: int) -> 
     return kept
 
 
+def older(
+    files: fs.FileSystem, found: Iterable[SegmentFile], since_ms: int, below: Mapping[str, int]
+) -> dict[str, list[int]]:
+    """Key of a log (topic_ids.py) -> base offsets of segments older than this time, and below the offset of their log.
+
+    All their records are. The newest such segment of a log is not among them: it has a record that says how far the log
+    was at that time. Nor is the last segment, whose `.timeindex` grows with it. In logs that are cleaned neither holds:
+    leave them out.
+    """
+    left: dict[str, list[int]] = {}
+    for log, segments in itertools.groupby(found, lambda each: each.log):
+        there = list(segments)
+        past = [
+            (each.base_offset, following.base_offset)
+            for each, following in itertools.pairwise(there)
+            if each.size and (newest := _largest_time(files, each.path)) is not None and newest < since_ms
+        ]
+        if bases := [base for base, end in past[:-1] if end <= below.get(log, 0)]:
+            left[log_key(log, there[0].topic_id)] = bases
+    return left
+
+
+def _largest_time(files: fs.FileSystem, path: str) -> int | None:
+    """The largest time of a closed segment, by its `.timeindex`; None: that is not there, or not whole.
+
+    The entry that closes it is the last one. Zeros at the end, part of an entry, or times that do not rise were left by
+    a crash or a copy of a file that grew.
+    """
+    content = b"" if path.endswith(".swap") else _time_index(files, path)
+    if not content or len(content) % _TIME_ENTRY:
+        return None
+    times = [timestamp for timestamp, _ in _ENTRY.iter_unpack(content)]
+    rises = all(one < other for one, other in itertools.pairwise([0, *times]))
+    return times[-1] if rises else None
+
+
 def _last_time(files: fs.FileSystem, path: str) -> int | None:
     """A time that a record of a segment has, by the last entry of its `.timeindex`; None: it has none.
 
-    Layout:  timestamp i64 | relative offset i32, big-endian. Kafka allocates an active one ahead: zeros end it.
+    Kafka allocates an active one ahead: zeros end it.
     """
+    content = _time_index(files, path)
+    for at in range(len(content) // _TIME_ENTRY * _TIME_ENTRY - _TIME_ENTRY, -1, -_TIME_ENTRY):
+        timestamp, _ = _ENTRY.unpack_from(content, at)
+        if timestamp > 0:
+            return int(timestamp)
+    return None
+
+
+def _time_index(files: fs.FileSystem, path: str) -> bytes:
+    """The `.timeindex` of a segment; nothing where there is none."""
     try:
         with files.open_input_stream(f"{path.removesuffix('.swap').removesuffix('.log')}.timeindex") as stream:
-            content = bytes(stream.read())
+            return bytes(stream.read())
     except FileNotFoundError:
-        return None
-    for at in range(len(content) // _TIME_ENTRY * _TIME_ENTRY - _TIME_ENTRY, -1, -_TIME_ENTRY):
-        timestamp = int.from_bytes(content[at : at + 8], "big", signed=True)
-        if timestamp > 0:
-            return timestamp
-    return None
+        return b""
 
 
 def log_segments(files: fs.FileSystem, root: str, log: str) -> list[SegmentFile]:

@@ -185,6 +185,21 @@ def stable_ends(records: DataFrame, found: DataFrame, slots: Slots) -> DataFrame
     )
 
 
+def first_wanted(changes: DataFrame, since: datetime) -> DataFrame:
+    """topic, partition, wanted: the lowest offset that a group has committed at this time or commits later.
+
+    changes: rows of pipeline.transforms.commits.effective. No row of `committed` from then on has a lower one.
+    """
+    before = F.col("effective_at") <= F.lit(since)
+    now = (
+        changes.where(before)
+        .groupBy("group", "topic", "partition")
+        .agg(F.max_by("commit_offset", "log_offset").alias("commit_offset"))
+    )
+    later = changes.where(~before).select("group", "topic", "partition", "commit_offset")
+    return now.unionByName(later).groupBy("topic", "partition").agg(F.min("commit_offset").alias("wanted"))
+
+
 def with_seconds(rows: DataFrame, records: DataFrame) -> DataFrame:
     """Rows of `lag` with LAG_SECONDS: how old the first unread record was at that time, by its own time."""
     asked = rows.select("topic", "partition", F.col(OFFSET).alias("offset")).distinct()
