@@ -44,13 +44,13 @@ def test_producer_and_consumer(twice):
     twice.change(PRODUCER, "--topic $-r --request-required-acks 0", shows="^0\n$", text="none\n")
     twice.change(PRODUCER, "--topic $-absent --max-block-ms 1000", shows="^0\n$", text="x\n")
     shown = " ".join(f"--formatter-property print.{each}=true" for each in ("partition", "offset", "headers", "key"))
-    all_of = "--from-beginning --max-messages 11 --timeout-ms 60000"
-    twice.read(CONSUMER, f"--topic $-r {all_of} {shown}", shows="Partition:0\tOffset:9\th:\tl\ttwo\n")
-    twice.read(CONSUMER, f"--topic $-r {all_of} --isolation-level read_committed", shows="Processed a total of 11")
-    some = "--partition 0 --offset 8 --max-messages 2 --timeout-ms 60000"
-    twice.read(CONSUMER, f"--topic $-r {some}", shows="\nzstd\ntwo\n")
+    all_of = "--from-beginning --max-messages 11 --timeout-ms 20000"
+    twice.change(CONSUMER, f"--topic $-r {all_of} {shown}", shows="Partition:0\tOffset:9\th:\tl\ttwo\n")
+    twice.change(CONSUMER, f"--topic $-r {all_of} --isolation-level read_committed", shows="Processed a total of 11")
+    some = "--partition 0 --offset 8 --max-messages 2 --timeout-ms 20000"
+    twice.change(CONSUMER, f"--topic $-r {some}", shows="\nzstd\ntwo\n")
     member = "--command-property group.protocol=consumer"
-    twice.read(CONSUMER, f"--topic $-r --group $-k {all_of} {member}", shows="Processed a total of 11")
+    twice.change(CONSUMER, f"--topic $-r --group $-k {all_of} {member}", shows="Processed a total of 11")
 
 
 def test_offsets_records_and_sizes(twice):
@@ -74,7 +74,7 @@ def test_offsets_records_and_sizes(twice):
 def test_groups_tool(twice):
     twice.change(TOPICS, "--create --topic $-g", shows="Created")
     twice.change(PRODUCER, "--topic $-g", shows="^0\n$", text="one\ntwo\nthree\n")
-    read = "--topic $-g --from-beginning --max-messages 2 --timeout-ms 60000 --command-property max.poll.records=1"
+    read = "--topic $-g --from-beginning --max-messages 2 --timeout-ms 20000 --command-property max.poll.records=1"
     for group, kind in (("$-g", "classic"), ("$-h", "consumer")):
         twice.change(CONSUMER, f"{read} --group {group} --command-property group.protocol={kind}", shows="one\ntwo\n")
         about = f"--group {group}"
