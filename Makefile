@@ -59,7 +59,7 @@ test-java e2e-java: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "java and not spark and not proxy" --require-java $(ARGS)
 
 # momus proxy before Apache Kafka 4.4.0, 4.3.1 and 3.9.1, fetched by Maven, kfake, built by go, and three nodes that are killed; the
-# checks of Java's clients with it and without.
+# checks of Java's clients and the console tools with it and without.
 test-proxy: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/e2e/proxy -m "java or not java" --require-java --timeout 900 $(ARGS)
 
