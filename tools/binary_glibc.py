@@ -9,7 +9,6 @@ function, but not the line that asks for that version; so that line is changed h
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from elftools.elf.gnuversions import VersionAuxiliary
 
 GLIBC_NEWEST = (2, 36)  # Debian 12, the oldest that carries a Python that momus runs on
 OF_COMPILER = ("libstdc++.so.6", "libgcc_s.so.1")
+GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(\.\d+)?")
 # Functions of libm whose older version serves as well: name -> the version asked for, the version to ask for.
 OLDER = {"hypot": ("GLIBC_2.35", "GLIBC_2.2.5")}
 
@@ -41,9 +41,10 @@ def glibc_of(root: Path, *, compilers: bool) -> tuple[int, int]:
     for path in programs(root):
         if (path.name in OF_COMPILER) != compilers:
             continue
-        listed = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True).stdout
-        for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", listed):
-            newest.setdefault((int(major), int(minor)), str(path.relative_to(root)))
+        with path.open("rb") as file:
+            for _, _, line in lines_of(ELFFile(file)):
+                if version := GLIBC.fullmatch(line.name):
+                    newest.setdefault((int(version[1]), int(version[2])), str(path.relative_to(root)))
     found = max(newest)
     if found > GLIBC_NEWEST and not compilers:
         sys.exit(
@@ -64,19 +65,18 @@ def functions_of(elf: ELFFile) -> dict[int, set[str]]:
     return found
 
 
-def lines_of(elf: ELFFile, library: str) -> Iterator[tuple[int, VersionAuxiliary]]:
-    """The versions that a program asks a library for, each with its place in the file."""
+def lines_of(elf: ELFFile) -> Iterator[tuple[str, int, VersionAuxiliary]]:
+    """The versions that a program asks libraries for: each library with the place of the line in the file."""
     section = elf.get_section_by_name(".gnu.version_r")
     if section is None:
         return
     at = section["sh_offset"]
-    for each, lines in section.iter_versions():
-        if each.name == library:
-            place = at + each["vn_aux"]
-            for line in lines:
-                yield place, line
-                place += line["vna_next"]
-        at += each["vn_next"]
+    for library, lines in section.iter_versions():
+        place = at + library["vn_aux"]
+        for line in lines:
+            yield library.name, place, line
+            place += line["vna_next"]
+        at += library["vn_next"]
 
 
 def ask_for_older(path: Path) -> None:
@@ -84,7 +84,7 @@ def ask_for_older(path: Path) -> None:
     with path.open("r+b") as file:
         elf = ELFFile(file)
         functions = functions_of(elf)
-        lines = list(lines_of(elf, "libm.so.6"))
+        lines = [(place, line) for library, place, line in lines_of(elf) if library == "libm.so.6"]
         names = {line.name: line for _, line in lines}
         for place, line in lines:
             older = {OLDER.get(name, ("", "")) for name in functions.get(line["vna_other"], ())}

@@ -6,6 +6,7 @@ is that of this machine, or one in the folder that MOMUS_GLIBC names, beside a C
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import platform
@@ -25,7 +26,7 @@ REPOSITORY = Path(__file__).parents[3]
 DIST = Path(os.environ.get("MOMUS_DIST", REPOSITORY / "dist"))
 ARCHIVE = DIST / f"momus-{__version__}-linux-{platform.machine()}.tar.gz"
 PLACE = "/opt/a path with blanks"
-USER = 12345  # nobody of the machine's
+USER = 12345  # no user of the machine has it
 LIBRARIES = Path(os.environ.get("MOMUS_GLIBC", "/lib/x86_64-linux-gnu"))
 OF_CXX = ["libstdc++.so.6", "libgcc_s.so.1"]  # the binary has its own, for a glibc as new as theirs
 GLIBC = [
@@ -150,8 +151,6 @@ def test_broker_serves_tls_sasl_page_registry_and_metrics(start, tmp_path):
         " p.produce('orders', b'x'); assert p.flush(30) == 0"
     )
     for name, data in found["files"].items():
-        import base64
-
         (tmp_path / name).write_bytes(base64.b64decode(data))
     settings = {key: value.replace("{folder}", str(tmp_path)) for key, value in found["settings"].items()}
     subprocess.run([sys.executable, "-c", producer, json.dumps(settings)], timeout=120, check=True)
