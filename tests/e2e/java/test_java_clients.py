@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from clientwork import LEDGER_PARTITIONS, commit_through_kills
-from conftest import JVM
-from java_checks import results_of_all_checks
+from java_checks import JVM, results_of_all_checks
 
 pytestmark = pytest.mark.xdist_group("java")
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from clientwork import until
-from conftest import JVM, compiled
+from java_checks import JVM, compiled
 
 from momus import Broker
 

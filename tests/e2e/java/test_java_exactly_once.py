@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import JVM
 from fault_proxy import FaultProxy
+from java_checks import JVM
 from read_back import read_back
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "exactly_once"))

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from budget import short_and_slow
-from conftest import JVM
+from java_checks import JVM
 from lost_replies import BATCHES, RECORDS, SEEDS, write_each_record_once
 
 pytestmark = pytest.mark.xdist_group("java")

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import JVM, compiled
+from java_checks import JVM, compiled
 
 pytestmark = pytest.mark.xdist_group("java")
 

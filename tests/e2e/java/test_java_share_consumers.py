@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from clientwork import LIMIT_S, until
-from conftest import JVM, compiled
+from java_checks import JVM, compiled
 
 pytestmark = pytest.mark.xdist_group("java")
 
