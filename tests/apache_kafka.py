@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from ports import HeldPorts
 
 PROPERTIES = """\
 process.roles=broker,controller
@@ -23,12 +24,6 @@ transaction.state.log.min.isr=1
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def apache_kafka(
     libs: str, directory: Path, more: str = "", *, protocol: str = "PLAINTEXT", formatting: tuple[str, ...] = ()
@@ -37,20 +32,25 @@ def apache_kafka(
 
     more: lines of settings; formatting: options for a new directory.
     """
-    port = free_port()
+    held = HeldPorts(2)
+    port, controller = held.numbers
     properties = directory / "server.properties"
-    text = PROPERTIES.format(port=port, controller=free_port(), logs=directory / "logs")
+    text = PROPERTIES.format(port=port, controller=controller, logs=directory / "logs")
     properties.write_text(text.replace("listeners=PLAINTEXT:", f"listeners={protocol}:") + more)
     java = ["java", "-Xmx256m", "-cp", libs]
     tool = ["kafka.tools.StorageTool", "format", "-g", "-t", "momusmomusmomusmomusAA", "-c", str(properties)]
     tool += formatting
     subprocess.run([*java, *tool], check=True, capture_output=True, timeout=300)
-    with open(directory / "broker.log", "wb") as log:
+    with held, open(directory / "broker.log", "wb") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
         try:
             yield f"127.0.0.1:{port}"
             process.terminate()
             process.wait(120)
+        except BaseException as failure:
+            last = (directory / "broker.log").read_text(errors="replace")[-2000:]
+            failure.add_note(f"Apache Kafka: exit code {process.poll()} (None: it runs); the end of its log:\n{last}")
+            raise
         finally:
             process.kill()
             process.wait()

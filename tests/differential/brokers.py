@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from apache_kafka import free_port
 from core_broker import World
 from kafka_jars import fetch_jars
+from ports import HeldPorts
 
 from differential.links import Link, LinkError, SocketLink, WorldLink, call
 from momus import Broker
@@ -83,8 +83,8 @@ class KafkaPeer:
         self.nodes = nodes
         self._directory = Path(tempfile.mkdtemp(prefix="differential-kafka-"))
         self._libraries = f"{fetch_jars('current', version)}/*"
-        self._ports = [free_port() for _ in range(nodes)]
-        self._controller = free_port()
+        self._held = HeldPorts(nodes + 1)
+        *self._ports, self._controller = self._held.numbers
         self._processes: list[subprocess.Popen[bytes]] = []
         self._settings = {**SETTINGS, **KAFKA_ALONE, **(settings or {})}
         for node in range(nodes):
@@ -167,6 +167,7 @@ class KafkaPeer:
 
     def stop(self) -> None:
         self._end()
+        self._held.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -12,13 +12,13 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
+from ports import HeldPorts
 
 REPOSITORY = Path(__file__).parents[3]
 RECOVERED, STARTED = r".*Transitioning from RECOVERY to RUNNING.*", r".*\[KafkaServer id=\d+\] started.*"
@@ -95,14 +95,6 @@ exec chroot . /bin/sh -c {command}
 """
 
 
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A folder that will be / : /etc with the image's files, and the image's programs."""
@@ -122,7 +114,8 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("module", MODULES)
 def test_start_script_of_the_module_starts_a_broker_that_a_client_reaches(root, module):
     place, start, text, line = MODULES[module]
-    outside, inside, controller = free_ports(3)
+    held = HeldPorts(3)
+    outside, inside, controller = held.numbers
     environment = {
         "CLUSTER_ID": CLUSTER_ID,
         "KAFKA_LISTENERS": f"PLAINTEXT://0.0.0.0:{outside},BROKER://0.0.0.0:{inside},CONTROLLER://0.0.0.0:{controller}",
@@ -181,3 +174,4 @@ def test_start_script_of_the_module_starts_a_broker_that_a_client_reaches(root, 
     finally:
         os.killpg(process.pid, signal.SIGTERM)  # as the end of a container: all its processes
         process.communicate(timeout=30)
+        held.close()

@@ -7,8 +7,8 @@ import subprocess
 import threading
 from pathlib import Path
 
-from apache_kafka import free_port
 from confluent_kafka.admin import AdminClient
+from ports import HeldPorts
 
 STARTS_S = 240
 
@@ -36,9 +36,9 @@ class Trio:
     def __init__(self, libs: str, directory: Path, nodes: int = 3) -> None:
         self._java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", libs]
         self._directory = directory
-        self._ports = [free_port() for _ in range(nodes)]
+        self._held = HeldPorts(2 * nodes)
+        self._ports, controllers = self._held.numbers[:nodes], self._held.numbers[nodes:]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        controllers = [free_port() for _ in range(nodes)]
         voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(controllers, 1))
         for number in range(1, nodes + 1):
             folder = self._folder(number)
@@ -91,6 +91,7 @@ class Trio:
         """End all."""
         for number in list(self._processes):
             self.kill(number)
+        self._held.close()
 
     def _folder(self, number: int) -> Path:
         return self._directory / f"node-{number}"

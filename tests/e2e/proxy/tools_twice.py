@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from apache_kafka import apache_kafka, free_port
+from apache_kafka import apache_kafka
 from java_toolbox import Toolbox
+from ports import HeldPorts
 
 from momus import Broker
 
@@ -144,7 +145,8 @@ def without_columns(lines: list[str]) -> Iterator[str]:
 @contextmanager
 def tools_twice(libs: str, classes: str, folder: Path) -> Iterator[Twice]:
     """All of it, started."""
-    direct, behind, controller = (free_port() for _ in range(3))
+    held = HeldPorts(3)
+    direct, behind, controller = held.numbers
     more = SETTINGS.format(direct=direct, behind=behind, controller=controller, login=LOGIN, logs=folder / "logs")
     box = Toolbox(classes)
     try:
@@ -155,3 +157,4 @@ def tools_twice(libs: str, classes: str, folder: Path) -> Iterator[Twice]:
             yield Twice(box, proxy, (direct, behind, controller), folder)
     finally:
         box.close()
+        held.close()
