@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from budget import load_profile
+from garbage import Garbage
 from kafka_jars import fetch_jars
 from not_run import NotRun
 
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(NotRun(config))
+    config.pluginmanager.register(Garbage())
     if config.getoption("--codec") != "generated":
         os.environ["KAFKA_CODEC"] = config.getoption("--codec")  # for `momus serve`
         Broker.__init__.__kwdefaults__["codec"] = config.getoption("--codec")
@@ -47,15 +49,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by folder (e2e, crash, pipeline), and whoever asks for the jars as a Java test."""
+    """Mark tests by folder (e2e, crash, pipeline, image), and whoever asks for the jars as a Java test."""
     for item in items:
-        folders = item.path.relative_to(REPOSITORY).parts
+        place = item.nodeid.partition("::")[0]
         for folder in ("e2e", "crash"):
-            if folder in folders:
+            if f"/{folder}/" in place:
                 item.add_marker(folder)
-        if folders[:3] == ("tests", "e2e", "page") and "page" in getattr(item, "fixturenames", ()):
+        if place.startswith("tests/e2e/page/") and "page" in getattr(item, "fixturenames", ()):
             item.add_marker("page")
-        if folders[:2] == ("tests", "pipeline"):
+        if place.startswith("tests/e2e/image/"):
+            item.add_marker("image")
+        if place.startswith("tests/e2e/kafka_python/"):
+            # it leaves the sockets of refused connections to the garbage collector; that is not our warning
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+        if place.startswith("tests/pipeline/"):
             item.add_marker("spark")
         if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("java")

@@ -34,7 +34,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--pipeline-long"):
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+        left_out = set(long)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

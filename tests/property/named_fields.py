@@ -240,6 +240,8 @@ class Requests:
             return 0
         if field.endswith("timeout_ms"):
             return 10_000
+        if field.endswith("producer_id") and not self._ids:  # counted over the whole cluster, as in Kafka
+            return rng.choice((-1, 100))
         return rng.choice((0, 1, 1, 2, -1, 100))
 
 

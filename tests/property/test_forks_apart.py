@@ -18,6 +18,7 @@ from typing import Any
 
 import core_broker
 import pytest
+from budget import IS_DEEP
 from core_broker import Client, World
 from core_pair import log_bytes
 from core_requests import commit_request
@@ -55,6 +56,7 @@ TOPICS = {
     "t": {},
 }
 STEPS = 70
+SEEDS = 40 if IS_DEEP else 20
 MOST_CLUSTERS = 4
 
 Step = tuple[Any, ...]
@@ -282,8 +284,8 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_clusters_in_memory_share_bytes_and_see_nothing_of_each_other() -> None:
-    copies = sum(check(seed, lambda: (MemoryFiles(), "/data")) for seed in range(40))
-    assert copies > 40
+    copies = sum(check(seed, lambda: (MemoryFiles(), "/data")) for seed in range(SEEDS))
+    assert copies > SEEDS
 
 
 def test_clusters_on_disk_share_files_and_see_nothing_of_each_other(tmp_path: Path) -> None:
@@ -294,7 +296,7 @@ def test_clusters_on_disk_share_files_and_see_nothing_of_each_other(tmp_path: Pa
         places += 1
         return disk.share(), str(tmp_path / f"{places}")
 
-    for seed in range(100, 112):
+    for seed in range(100, 100 + SEEDS // 3):
         check(seed, make_place)
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()

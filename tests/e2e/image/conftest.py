@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from docker_engine import Engine, NoEngineError, base_image, compose_command, run
 from image_kit import IMAGE, REPOSITORY, Container
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker("image")
 
 
 @pytest.fixture(scope="session")
