@@ -14,6 +14,7 @@ import logging
 import pickle
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -262,4 +263,5 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # what was started ends as well
     sys.exit(main())
