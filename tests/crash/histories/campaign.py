@@ -63,6 +63,8 @@ class BrokerProcess:
         self._words = [*shlex.split(momus), "serve", "--control", "127.0.0.1:0", "--data-dir", str(folder)]
         self._words += ["--flush", flush, "--log-level", "error", "--set", "offsets.topic.num.partitions=4"]
         self._words += ["--set", "transaction.state.log.num.partitions=3"]
+        # Some records are years old: the first check of retention, which a long history reaches, would delete them.
+        self._words += ["--set", "log.retention.ms=-1"]
         self.address = "127.0.0.1:0"
         self.start()
 
