@@ -249,7 +249,10 @@ def main(words: list[str] | None = None) -> int:
     options.state.mkdir(parents=True, exist_ok=True)
     while done["kills"] < options.kills:
         history = History(options.state, options.momus, options.flush, done["seed"])
-        found = history.run(min(options.kills_a_history, options.kills - done["kills"]))
+        try:
+            found = history.run(min(options.kills_a_history, options.kills - done["kills"]))
+        except AssertionError as error:  # its directory is kept, as of each history that is wrong
+            found = [f"it ended early: {error}"]
         done["kills"] += history.kills
         done["wrong"] += [f"seed {done['seed']}: {sentence}" for sentence in found[:20]]
         for kind, (answered, asked) in checks.counted(history.ops).items():
