@@ -19,7 +19,12 @@ serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
 
 # What a change must pass: style, types, and every test that is neither slow nor needs Java.
-test: lint pytest
+# Style and types are checked beside the tests, 25 seconds less on two cores; what they find is told at once, and at the end.
+test: $(VENV)/.dev
+	@mkdir -p build
+	@{ $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 || { tail -n 40 build/lint.txt; exit 1; }; } & style=$$!; \
+	  $(MAKE) --no-print-directory pytest; tests=$$?; \
+	  wait $$style || { tail -n 40 build/lint.txt; echo "make test: style or types have failed"; exit 1; }; exit $$tests
 
 # The slow tests as well: long crash sweeps, simulations of many seeds, minutes of fuzzing.
 test-all: test test-slow
