@@ -235,6 +235,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--kills-a-history", type=int, default=10)
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds between two disturbances, on average")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--flush", default="os", choices=("os", "fsync"))
     parser.add_argument("--momus", default=MOMUS, help="the command of the broker")
@@ -250,7 +251,7 @@ def main(words: list[str] | None = None) -> int:
     while done["kills"] < options.kills:
         history = History(options.state, options.momus, options.flush, done["seed"])
         try:
-            found = history.run(min(options.kills_a_history, options.kills - done["kills"]))
+            found = history.run(min(options.kills_a_history, options.kills - done["kills"]), options.pause)
         except AssertionError as error:  # its directory is kept, as of each history that is wrong
             found = [f"it ended early: {error}"]
         done["kills"] += history.kills
