@@ -117,7 +117,7 @@ TARGETS: dict[str, list[str]] = {
     "storage/segments/spans.py": [*STORAGE, "tests/crash/test_commit_over_batches.py"],
     "broker/requests/share_fetch*.py": ["tests/unit/coordinator/share", "tests/property/test_share_path.py"],
     "broker/requests/fetch*.py": [*FETCHES, "tests/unit/partitions", *SERVED, *SHORTCUTS],
-    "broker/requests/offset*.py": SERVED + COMMITS + SHORTCUTS,
+    "broker/requests/offset*.py": [*SERVED, *COMMITS, "tests/unit/handlers/test_expected_offsets.py", *SHORTCUTS],
     "broker/requests/expected_offsets.py": ["tests/unit/handlers/test_expected_offsets.py", *COMMITS],
     "broker/requests/produce*.py": [*SERVED, "tests/property/test_producer_runs.py", *SHORTCUTS, *PRODUCERS],
     "broker/requests/*.py": [*SERVED, *TRANSACTIONS, *SHORTCUTS, *COMMITS, *FETCHES],

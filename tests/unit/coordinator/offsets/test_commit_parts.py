@@ -11,12 +11,13 @@ from core_broker import Client, World, make_topic
 from core_requests import commit_request
 from log_kit import commit_batch, put
 
-from broker.coordinator.offsets import imaging, snapshots
+from broker.coordinator.offsets import imaging, rows, snapshots
 from broker.coordinator.offsets.columns import Committed, Pending
 from broker.coordinator.offsets.commit_batch import RECORD_BYTES, CommitBatch, OneCommit
 from broker.coordinator.offsets.commit_run import Commit, Run, commit_of
 from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.replay_run import MOST_RECORDS, offset_key, replay_commit
+from broker.coordinator.offsets.rows import MOST_EPOCH
 from broker.coordinator.offsets.snapshots import COLUMNS, RARE, SINGLES, Labels, Reader, encode_head, encode_offsets
 from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.offsets.table import OffsetTable
@@ -64,6 +65,13 @@ def test_size_that_is_promised_for_a_batch_is_enough_and_no_more(topic_id: bytes
 
 
 # -- columns
+
+
+@pytest.mark.parametrize("epoch", [-1, 0, 1, MOST_EPOCH - 1, MOST_EPOCH])
+def test_offset_of_one_partition_is_one_number_whatever_its_usual_epoch(epoch: int) -> None:
+    made = rows.put(None, 3, 7, epoch, 99)
+    assert isinstance(made, int) is (epoch < MOST_EPOCH)  # 48 bytes instead of 120
+    assert rows.get(made, 3) == (7, epoch, 99)
 
 
 def test_columns_of_many_separate_partitions_are_searched_to_their_end() -> None:
