@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from broker.base.visible import visible
 
 # What the line shows of a request: word -> the fields that may hold it.
 NAMED: Final = {
@@ -15,8 +16,6 @@ NAMED: Final = {
     "subject": ("subject",),  # of the schema registry
 }
 MOST_NAMES: Final = 3
-# Control characters, what turns the direction of a line around, and what ends a line: clients choose these names.
-HIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(entry: Mapping[str, Any]) -> str:
@@ -31,7 +30,7 @@ def one_line(entry: Mapping[str, Any]) -> str:
             words.append(f"{word}={','.join(names[:MOST_NAMES])}{more}")
     words += entry["errors"]
     words += [f"({entry[key]})" for key in ("fault", "why") if key in entry]
-    return HIDDEN.sub(lambda found: repr(found[0])[1:-1], "  ".join(words))
+    return visible("  ".join(words))
 
 
 def _names(request: dict[str, Any] | None, by_id: dict[str, str], fields: tuple[str, ...]) -> list[str]:

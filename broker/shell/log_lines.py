@@ -9,17 +9,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-import re
 from contextlib import suppress
 from typing import Final
 
+from broker.base.visible import visible
+
 FORM: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
-# What would begin another line, or what a terminal obeys.
-HIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
-def _visible(line: str) -> str:
-    return HIDDEN.sub(lambda found: repr(found[0])[1:-1], line)
 
 
 class LineFormatter(logging.Formatter):
@@ -30,13 +25,13 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
         """The message on one line."""
-        record.message = _visible(record.message)
+        record.message = visible(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802  # logging's name
         """A traceback, indented."""
         lines = super().formatException(ei).split("\n")  # type: ignore[arg-type]  # what logging hands over
-        return "\n".join(f"  {_visible(line)}" for line in lines)
+        return "\n".join(f"  {visible(line)}" for line in lines)
 
 
 LIMITED: Final = ("momus.connection", "momus.security")  # what any stranger can fill the log with
