@@ -17,7 +17,7 @@ from broker.coordinator.offsets.commit_batch import RECORD_BYTES, CommitBatch, O
 from broker.coordinator.offsets.commit_run import Commit, Run, commit_of
 from broker.coordinator.offsets.pending import PendingOffsets
 from broker.coordinator.offsets.replay_run import MOST_RECORDS, offset_key, replay_commit
-from broker.coordinator.offsets.rows import MOST_EPOCH
+from broker.coordinator.offsets.rows import LARGEST_SHARED, MOST_EPOCH
 from broker.coordinator.offsets.snapshots import COLUMNS, RARE, SINGLES, Labels, Reader, encode_head, encode_offsets
 from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.offsets.table import OffsetTable
@@ -65,6 +65,13 @@ def test_size_that_is_promised_for_a_batch_is_enough_and_no_more(topic_id: bytes
 
 
 # -- columns
+
+
+@pytest.mark.parametrize(("n", "is_shared"), [(LARGEST_SHARED, True), (LARGEST_SHARED + 1, False)])
+def test_few_partitions_in_a_row_are_one_object_for_all_topics(n: int, is_shared: bool) -> None:
+    one, other = (rows.cells(rows.of_cells(range(n), range(n), [-1] * n, [9] * n))[0] for _ in range(2))
+    assert one == other == range(n)
+    assert (one is other) is is_shared
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 1, MOST_EPOCH - 1, MOST_EPOCH])
