@@ -38,103 +38,13 @@ from xml.etree import ElementTree
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
+from mutants_targets import NOT_MEANT, TARGETS
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN = ROOT / "tests" / "mutants_survivors.toml"
 TIMES_AS_LONG, START_SECONDS = 4, 20
-
-SERVED = ["tests/unit/requests"]
-SHORTCUTS = [*SERVED, "tests/property/test_shortcuts.py"]
-TRANSACTIONS = [
-    "tests/unit/coordinator/transactions",
-    "tests/unit/requests/test_txn_repeats.py",
-    "tests/unit/coordinator/offsets/test_pending_images.py",
-    "tests/property/test_transactions_model.py",
-]
-OFFSETS = [
-    "tests/property/test_offset_columns.py",
-    "tests/unit/coordinator/offsets/test_commit_parts.py",
-    "tests/unit/coordinator/offsets/test_commit_templates.py",
-    "tests/property/test_commit_path_table.py",
-    "tests/unit/coordinator/offsets/test_images.py",
-    "tests/unit/coordinator/offsets/test_pending_images.py",
-    "tests/unit/coordinator/transactions/test_pending_offsets.py",
-    "tests/property/test_commit_path.py",
-    "tests/unit/handlers/test_expected_offsets.py",
-    "tests/unit/requests/test_commit_path_scripts.py",
-    "tests/crash/test_commit_over_batches.py",
-    "tests/unit/base",
-    "tests/unit/coordinator/groups/classic",
-    "tests/unit/coordinator/groups/test_shard.py",
-    "tests/unit/coordinator/test_loading.py",
-]
-STORAGE = [
-    "tests/unit/storage",
-    "tests/property/test_log_against_model.py",
-    "tests/crash/test_log_failures.py",
-    "tests/crash/test_log_torn.py",
-    "tests/unit/turn/test_durability.py",
-]
-FETCHES = [
-    "tests/property/test_consume_path.py",
-    "tests/unit/turn/test_fetch_before_sync.py",
-    "tests/unit/requests/test_parked_shortcut_fetch.py",
-    "tests/unit/coordinator/transactions/test_aborted_lists.py",
-]
-COMMITS = [
-    "tests/property/test_commit_path.py",
-    "tests/property/test_commit_path_table.py",
-    "tests/unit/requests/test_commit_path_scripts.py",
-]
-PRODUCERS = [
-    "tests/unit/partitions/test_producers.py",
-    "tests/unit/partitions/test_producer_limits.py",
-    "tests/unit/partitions/test_producer_table.py",
-    "tests/property/test_producers_model.py",
-    "tests/unit/partitions",
-]
-# Source (a glob) -> the tests that should notice a mutant in it, those that fail soonest first. The first match counts.
-TARGETS: dict[str, list[str]] = {
-    "broker/coordinator/groups/common/assignment_epoch_checks.py": [
-        "tests/property/test_assignment_epoch_checks.py",
-        "tests/unit/coordinator/groups/consumer/test_fencing_vectors.py",
-    ],
-    "broker/coordinator/groups/classic/commit_checks.py": [
-        "tests/unit/coordinator/groups/classic/test_commit_checks.py",
-        "tests/unit/coordinator/transactions/test_txn_offset_generation.py",
-    ],
-    "broker/coordinator/offsets/*.py": OFFSETS + SHORTCUTS,
-    "broker/coordinator/transactions/*.py": [
-        *TRANSACTIONS,
-        *SHORTCUTS,
-        "tests/unit/partitions/test_transaction_gate.py",
-    ],
-    "storage/cleaning/compaction*.py": STORAGE,
-    "storage/segments/recovery.py": STORAGE,
-    "storage/log/log.py": STORAGE,
-    "storage/segments/log_writer.py": STORAGE,
-    "storage/segments/segment.py": STORAGE,
-    "storage/segments/spans.py": [*STORAGE, "tests/crash/test_commit_over_batches.py"],
-    "broker/requests/share_fetch*.py": ["tests/unit/coordinator/share", "tests/property/test_share_path.py"],
-    "broker/requests/fetch*.py": [*FETCHES, "tests/unit/partitions", *SERVED, *SHORTCUTS],
-    "broker/requests/acks_wait.py": ["tests/unit/cluster/test_lagging_follower.py", "tests/unit/cluster", *SERVED],
-    "broker/requests/offset*.py": [
-        "tests/property/test_offset_fetch_moved.py",
-        *SERVED,
-        *COMMITS,
-        "tests/unit/handlers",
-        *SHORTCUTS,
-    ],
-    "broker/requests/expected_offsets.py": ["tests/unit/handlers/test_expected_offsets.py", *COMMITS],
-    "broker/requests/produce*.py": [*SERVED, "tests/property/test_producer_runs.py", *SHORTCUTS, *PRODUCERS],
-    "broker/requests/*.py": [*SERVED, *TRANSACTIONS, *SHORTCUTS, *COMMITS, *FETCHES],
-    "protocol/shape.py": [*SHORTCUTS, "tests/property/test_straight_path.py"],
-    "broker/partitions/producer*s.py": PRODUCERS,
-    "broker/partitions/producer_table.py": PRODUCERS,
-}
 # Operators that make no difference where numbers are small, or are named once in the interpreter.
 SAME = ("_Eq_Is", "_NotEq_IsNot", "_Is_Eq", "_IsNot_NotEq")
-NOT_MEANT = {"broker/partitions/producer_snapshots.py"}  # a file format, with tests of its own
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from conformance.group_scripts import CLIENTS, RECORDED, TOPIC, Answer, Player
-from unit.coordinator.harness import Reply, ShardHarness
+from unit.coordinator.harness import ShardHarness
+from unit.coordinator.harness_parts import Reply
 
 from broker.handlers.classic_group import heartbeat, join_group, leave_group, sync_group
 from protocol.messages.offsets import (

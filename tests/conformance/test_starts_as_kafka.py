@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from differential.start_cases import MODULES, RECORDED, TEXTS
+from differential.start_cases import RECORDED
 from differential.start_here import has_ipv6, start_here
+from differential.start_texts import MODULES, TEXTS
 
 from broker.config.config_values import ConfigError
 from broker.security.jaas import parse_jaas

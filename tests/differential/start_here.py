@@ -11,7 +11,8 @@ from broker.config.config_values import ConfigError
 from broker.shell.cluster_plan import ClusterPlan
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.process import Process
-from differential.start_cases import Case, cases, with_files, write_material
+from differential.start_case import Case
+from differential.start_cases import cases, with_files, write_material
 from storage.files.env import SystemFiles
 
 

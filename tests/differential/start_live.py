@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from differential.start_cases import MODULES, RECORDED, TEXTS, Case, cases, with_files, write_material
+from differential.start_case import Case
+from differential.start_cases import RECORDED, cases, with_files, write_material
+from differential.start_texts import MODULES, TEXTS
 
 MOST_AGAIN = 5  # JVMs for one question
 SOURCE = Path(__file__).parent.parent / "e2e" / "java" / "src" / "Starts.java"

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import pytest
 from described import fits
-from test_control import exchange, momus, post
+from test_control import momus
+from test_control_requests import exchange, post
 
 from momus import Broker
 from momus.control import Control, ControlError

@@ -18,7 +18,7 @@ from clientwork import until
 from cluster_kit import Wire
 from confluent_kafka import Consumer, Producer, TopicPartition
 from core_requests import GROUP_RESOURCE, alter_request, produce_request
-from test_control import exchange
+from test_control_requests import exchange
 from wire_peer import resident_bytes
 
 from momus import Broker

@@ -14,7 +14,7 @@ from core_broker import Client, World, make_topic
 from core_requests import fetch_bytes, fetch_request, produce_request
 from hypothesis import given
 from hypothesis import strategies as st
-from property.test_consume_path import PLACES, Consumer, Pair, perform
+from property.fetch_pair_kit import PLACES, Consumer, Pair, perform
 
 from broker.partitions import partition, waiters
 from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState

@@ -14,7 +14,7 @@ from core_broker import Client, World, frame
 from history_kit import History
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from test_shortcuts import event
+from shortcuts_kit import event
 
 from broker.wire.shared_replies import FIRST_BYTES, IDLE_MS, SHARED
 from protocol.messages.cluster import (

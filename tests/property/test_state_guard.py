@@ -9,8 +9,8 @@ from core_broker import Client, World
 from history_kit import History
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shortcuts_kit import Habit, ask, event
 from state_guard import guarded, state_classes
-from test_shortcuts import Habit, ask, event
 from work.scripts import SCRIPTS
 
 from broker.coordinator.groups.classic.group import ClassicGroup

@@ -14,7 +14,8 @@ import hypothesis.strategies as st
 from budget import budget
 from hypothesis import HealthCheck
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from unit.coordinator.harness import ShardHarness, subscription
+from unit.coordinator.harness import ShardHarness
+from unit.coordinator.harness_parts import subscription
 
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.classic.states import (

@@ -15,7 +15,7 @@ from core_broker import Client
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from unit.coordinator.harness import subscription
+from unit.coordinator.harness_parts import subscription
 
 from broker.coordinator.groups.consumer.embedded_protocol import read_assignment, read_subscription, write_assignment
 from broker.coordinator.groups.consumer.group import ConsumerGroup

@@ -16,7 +16,7 @@ def absent(text: str) -> list[str]:
 
 
 def test_mutation_tests_name_files_that_are_there():
-    text = (REPOSITORY / "tools/mutants.py").read_text(encoding="utf-8")
+    text = (REPOSITORY / "tools/mutants_targets.py").read_text(encoding="utf-8")
     assert len(PATTERN.findall(text)) > 50
     assert absent(text) == []
 

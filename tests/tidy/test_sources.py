@@ -29,15 +29,22 @@ def _sources():
     return [(name, path) for path in modules(*PACKAGES).values() if not (name := _name(path)).startswith(GENERATED)]
 
 
-def test_sources_open_with_their_role_and_fit_their_limit():
-    wrong = []
-    for path in modules(*PACKAGES).values():
-        if text_of(path).strip() and not ast.get_docstring(tree_of(path)):
-            wrong.append(f"{path} does not say what it is for")
-    for name, path in _sources():
-        lines = text_of(path).count("\n")
-        if lines > LINES_LIMIT:
-            wrong.append(f"{name} has {lines} lines")
+def test_sources_open_with_their_role():
+    wrong = [
+        f"{path} does not say what it is for"
+        for path in modules(*PACKAGES).values()
+        if text_of(path).strip() and not ast.get_docstring(tree_of(path))
+    ]
+    assert not wrong
+
+
+def test_files_fit_their_limit():
+    """Those of tests, tools, benchmarks and examples as well."""
+    wrong = [
+        f"{_name(path)} has {lines} lines"
+        for path in every_file()
+        if (lines := text_of(path).count("\n")) > LINES_LIMIT
+    ]
     assert not wrong
 
 

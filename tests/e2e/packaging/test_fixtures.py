@@ -1,47 +1,12 @@
-"""The pytest fixtures: scopes, marker, options, xdist, and what fails a test when it is over."""
+"""The pytest fixtures: scopes, marker, options, forks, and what a failed test shows."""
 
 from __future__ import annotations
 
-import importlib
-import json
-import pkgutil
-
-import pytest
-from cases import each_case
+from fixtures_kit import ALONE, TELL
 
 from momus import Broker
-from momus.cluster import Keeper
-from momus.kit.fixture_process import find_shared
-from momus.kit.shared_process import SharedProcess
-from protocol import messages
 
 pytest_plugins = ["pytester"]
-
-# An inner run takes back what it imported first. A second import would make other classes than those in use.
-for each in pkgutil.iter_modules(messages.__path__):
-    importlib.import_module(f"{messages.__name__}.{each.name}")
-
-ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:xdist")
-
-TELL = """
-import json, os, pytest
-
-def tell(broker, **more):
-    with open(os.environ["TOLD"], "a") as file:
-        described = broker.control.ask("GET", broker.control.prefix)
-        file.write(json.dumps({**described, "control": broker.control.address, **more}) + "\\n")
-"""
-
-
-@pytest.fixture
-def told(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    """What the tests of an inner run have told, a dict a line."""
-    place = pytester.path / "told"
-    place.touch()
-    monkeypatch.setenv("TOLD", str(place))
-    for name in ("MOMUS_ADDRESS", "MOMUS_FLUSH", "MOMUS_SEED"):
-        monkeypatch.delenv(name, raising=False)
-    return lambda: [json.loads(line) for line in place.read_text().splitlines()]
 
 
 def test_tests_have_fresh_clusters_in_one_process_and_wider_scopes_share_theirs(pytester, told):
@@ -168,91 +133,6 @@ def test_it_3(kafka_broker, time):
     pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=2)
 
 
-def test_what_a_test_left_unmet_fails_it_when_it_is_over(pytester, told):
-    pytester.makeconftest(
-        "from momus.handle import VERIFY\nVERIFY.append(lambda cluster: [f'{cluster.name} is sad'])\n"
-    )
-    pytester.makepyfile(
-        """
-import pytest
-@pytest.mark.momus(faults=[{"fault": "inject_error", "api": "Produce", "error": "NOT_COORDINATOR"}])
-def test_it_4(kafka_broker):
-    pass
-"""
-    )
-    done = pytester.runpytest_subprocess(*ALONE)
-    done.assert_outcomes(passed=1, errors=1)
-    done.stdout.fnmatch_lines(["*never acted (no request matched it)*", "* is sad"])
-
-
-ARRANGE = """
-import pytest
-
-def arrange(broker):
-    broker.faults.inject_error("OffsetCommit", "NOT_COORDINATOR", name="idle")
-    broker.journal.expect(api="OffsetCommit", at_least=1)
-"""
-LEFT = {
-    "closed by its test": "with kafka_broker: arrange(kafka_broker)",
-    "made by its test and closed": "with make_kafka_broker() as broker: arrange(broker)",
-    "made by its test and left": "arrange(make_kafka_broker())",
-    "fork that is closed": "with kafka_broker.fork() as fork: arrange(fork)",
-    "fork that is left": "arrange(kafka_broker.fork())",
-    "fork of a fork": "arrange(kafka_broker.fork().fork())",
-    "fork of one that was made": "arrange(make_kafka_broker().fork())",
-    "process": "arrange(kafka_process_broker)",
-    "process that is stopped": "arrange(kafka_process_broker); kafka_process_broker.stop()",
-    "process that is restarted": "arrange(kafka_process_broker); kafka_process_broker.restart()",
-    "process that is closed": "arrange(kafka_process_broker); kafka_process_broker.close()",
-    "cluster in a process": "arrange(kafka_process_broker.create_cluster(journal_mb=1))",
-    "cluster in a process that is killed": (
-        "arrange(kafka_process_broker.create_cluster(journal_mb=1)); kafka_process_broker.kill()"
-    ),
-    "fork of a process": "arrange(kafka_process_broker.fork())",
-}
-
-
-@each_case("body", LEFT.values(), LEFT)
-def test_what_a_test_left_unmet_fails_it_whoever_closed_the_cluster(pytester, told, body):
-    fixtures = [name for name in ("kafka_broker", "make_kafka_broker", "kafka_process_broker") if name in body]
-    pytester.makepyfile(f"{ARRANGE}\ndef test_leaves({', '.join(fixtures)}):\n    {body}\n")
-    done = pytester.runpytest_inprocess(*ALONE, "-rN")  # the summary repeats whole messages where CI is set
-    done.assert_outcomes(passed=1, errors=1)
-    text = done.stdout.str()
-    assert text.count("the fault idle never acted (no request matched it)") == 1
-    assert text.count("api=OffsetCommit came 0 times, expected 1 or more\n") == 1
-
-
-def test_error_is_of_the_test_that_closed_the_cluster_and_not_of_the_next(pytester, told):
-    pytester.makepyfile(
-        ARRANGE
-        + """
-@pytest.fixture
-def ends_badly():
-    yield
-    raise ValueError("ended badly")
-
-def test_arranges(make_kafka_broker):
-    with make_kafka_broker() as broker:
-        arrange(broker)
-def test_is_well(make_kafka_broker):
-    with make_kafka_broker() as broker:
-        broker.journal.expect(api="OffsetCommit", times=0)
-def test_ends_badly(make_kafka_broker, ends_badly):
-    with make_kafka_broker() as broker:
-        arrange(broker)
-def test_is_well_again(make_kafka_broker, kafka_process_broker):
-    kafka_process_broker.journal.expect(api="OffsetCommit", times=0)
-    with kafka_process_broker.fork() as fork:
-        fork.journal.expect(api="OffsetCommit", times=0)
-"""
-    )
-    done = pytester.runpytest_inprocess(*ALONE)
-    done.assert_outcomes(passed=4, errors=2)
-    done.stdout.fnmatch_lines(["*ValueError: ended badly", "*the fault idle never acted*"])
-    done.stdout.fnmatch_lines(["ERROR *::test_arranges*", "ERROR *::test_ends_badly*"])
-
-
 def test_failed_test_shows_the_last_requests_of_its_process(pytester, told):
     pytester.makepyfile("def test_it(kafka_process_broker):\n    assert False\n")
     done = pytester.runpytest_inprocess(*ALONE)
@@ -273,57 +153,6 @@ def test_it_5(kafka_process_broker, kafka_broker):
 """
     )
     pytester.runpytest_inprocess(*ALONE).assert_outcomes(passed=1)
-
-
-def test_workers_of_xdist_share_the_controllers_process(pytester, told):
-    pytester.makepyfile(
-        TELL
-        + """
-@pytest.mark.parametrize("number", range(8))
-def test_it_6(kafka_broker, number):
-    tell(kafka_broker, worker=os.environ["PYTEST_XDIST_WORKER"])
-"""
-    )
-    pytester.runpytest_subprocess(*ALONE[:4], "-n", "2", "--dist", "each").assert_outcomes(passed=16)
-    found = told()
-    assert {each["worker"] for each in found} == {"gw0", "gw1"}
-    assert len({each["control"] for each in found}) == 1
-    assert len({each["cluster_id"] for each in found}) == 16
-    with pytest.raises(OSError, match="refused"):
-        _ask_again(found[0]["control"])
-
-
-def _ask_again(address: str) -> None:
-    from momus.control import Control
-
-    Control(address).ask("GET", "/healthz")
-
-
-def test_shared_process_starts_with_the_first_worker_that_asks_and_ends_with_the_run():
-    shared = SharedProcess("warning")
-    assert not shared._brokers
-    first, second = find_shared(shared.address), find_shared(shared.address)
-    assert first is not None
-    assert second is not None
-    control = first.find(Keeper())
-    assert control.address == second.find(Keeper()).address
-    assert first.log() == ""
-    assert control.ask("GET", "/healthz") == {"status": "ok"}
-    shared.close()
-    with pytest.raises(OSError, match="refused"):
-        _ask_again(control.address)
-    assert find_shared(shared.address) is None
-    idle = SharedProcess("warning")
-    idle.close()
-    assert not idle._brokers
-
-
-def test_shared_process_that_does_not_start_is_told_to_each_worker():
-    shared = SharedProcess("no such level")
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match=r"was not started: .*exit code"):
-            find_shared(shared.address)
-    shared.close()
 
 
 def test_failed_test_shows_its_last_requests_and_unmet_expectations_fail_one(pytester, told):

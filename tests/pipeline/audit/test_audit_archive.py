@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from archived import archived, contents, logs_of
+from audit_fault_kit import CO
 from made_logs import Logs
-from test_audit_faults import CASES, CO
+from test_audit_faults import CASES
 
 from momus import Broker
 from pipeline.audit.directory import audit_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from archived import archived, rows_of
+from audit_fault_kit import CO
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from test_audit_faults import CO
 
 from momus import Broker
 from pipeline import tables

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from audit_fault_kit import audited, in_transaction
 from made_logs import ABORT, STATES, Logs
-from test_audit_faults import audited, in_transaction
 
 from broker.coordinator.transactions.transaction import State
 from protocol.record_batch import LOG_APPEND_TIME, TRANSACTIONAL, build_batch
@@ -24,7 +24,7 @@ EMPTY, NO_MARKER = "transaction-without-records", "transaction-without-marker"
 class Case(NamedTuple):
     """kind, log, offset, log and offset of the proof; found: by no missing record to be explained.
 
-    says: its sentence, if it is not in test_audit_faults.py as well.
+    says: its sentence, if it is not in faults_of_*.py as well.
     """
 
     kind: str

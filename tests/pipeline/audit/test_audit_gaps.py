@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audit_fault_kit import CO, audited
 from made_logs import STATES, Logs
 from pyspark.sql import functions as F
-from test_audit_faults import CO, audited
 
 from pipeline.audit.directory import audit_of
 from pipeline.jobs import audit as audit_job

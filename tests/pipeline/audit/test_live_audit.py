@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audit_fault_kit import audited
 from file_broker import FileBroker
 from made_logs import STATES, Logs
-from test_audit_faults import CASES, audited
+from test_audit_faults import CASES
 from test_audit_gaps import write as write_gaps
 from test_audit_kafka import GOLDEN
 

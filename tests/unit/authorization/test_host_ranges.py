@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from acl_kit import DENY, Clients, acl
 from core_broker import Client, make_topic
 from core_requests import produce_request
-from test_authorization import DENY, Clients, acl
 
 from broker.cluster.acls import WRITE
 from broker.cluster.host_ranges import fault_of, is_within

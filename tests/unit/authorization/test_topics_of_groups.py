@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from core_broker import make_topic
-from unit.authorization.test_authorization import Clients, acl
+from unit.authorization.acl_kit import Clients, acl
 
 from broker.cluster.acls import CLUSTER, CREATE, DESCRIBE, GROUP, READ
 from protocol.errors import ErrorCode

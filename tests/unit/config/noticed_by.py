@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from noticed_by_security import SECURITY_NOTICED_BY
+
 # A file of tests, a test in it that fails when a setting is ignored, and the keys that it is about.
 _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
     "tests/fuzz/test_fuzz_clients.py": {
@@ -12,7 +14,7 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             connections.max.idle.ms
         """,
     },
-    "tests/unit/coordinator/groups/consumer/test_heartbeat.py": {
+    "tests/unit/coordinator/groups/consumer/test_heartbeat_refused.py": {
         "test_full_group_takes_nobody_else": """
             group.consumer.max.size
         """,
@@ -69,7 +71,7 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
             offset.metadata.max.bytes
         """,
     },
-    "tests/unit/handlers/test_classic_group_join.py": {
+    "tests/unit/handlers/test_classic_group_delays.py": {
         "test_full_group_turns_new_members_away": """
             group.max.size
         """,
@@ -118,24 +120,11 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         """,
     },
     "tests/unit/config/test_settings_obeyed.py": {
-        "test_assignor_that_is_not_listed_is_not_used": """
-            group.consumer.assignors
-        """,
         "test_log_with_a_larger_record_is_not_cleaned_nor_looked_up_by_time": """
             max.decompressed.message.bytes
         """,
         "test_broker_answers_under_the_node_id_that_was_set": """
             node.id
-        """,
-        "test_broker_key_is_the_default_of_its_group_key": """
-            group.consumer.assignment.interval.ms group.consumer.heartbeat.interval.ms
-            group.consumer.session.timeout.ms group.streams.assignment.interval.ms
-            group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-            group.streams.num.standby.replicas group.streams.session.timeout.ms
-            group.streams.acceptable.recovery.lag group.streams.rack.aware.assignment.tags
-            group.streams.task.offset.interval.ms
-            group.share.assignment.interval.ms group.share.delivery.count.limit group.share.heartbeat.interval.ms
-            group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
         """,
         "test_broker_key_is_the_default_of_its_topic_key": """
             log.cleaner.delete.retention.ms log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio
@@ -162,9 +151,6 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         "test_fetch_sessions_need_a_slot": """
             max.incremental.fetch.session.cache.slots
         """,
-        "test_first_rebalance_of_a_classic_group_waits_for_more_members": """
-            group.initial.rebalance.delay.ms
-        """,
         "test_internal_topics_have_the_replication_factor_that_was_set": """
             offsets.topic.replication.factor transaction.state.log.replication.factor
         """,
@@ -177,14 +163,42 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         "test_offsets_topic_has_the_partitions_that_were_set": """
             offsets.topic.num.partitions
         """,
-        "test_patterns_of_a_consumer_group_are_resolved_again_after_the_interval": """
-            group.consumer.regex.refresh.interval.ms
-        """,
         "test_recovery_points_are_written_after_their_interval": """
             log.flush.offset.checkpoint.interval.ms
         """,
         "test_retention_looks_again_after_its_interval": """
             log.retention.check.interval.ms
+        """,
+        "test_topic_key_reaches_its_log": """
+            delete.retention.ms index.interval.bytes max.message.bytes min.cleanable.dirty.ratio
+            min.compaction.lag.ms retention.bytes retention.ms segment.bytes segment.index.bytes segment.ms
+        """,
+        "test_transaction_timeout_is_bounded": """
+            transaction.max.timeout.ms
+        """,
+        "test_transactional_ids_expire_with_the_check_after_their_expiration": """
+            transaction.remove.expired.transaction.cleanup.interval.ms transactional.id.expiration.ms
+        """,
+    },
+    "tests/unit/config/test_group_settings_obeyed.py": {
+        "test_assignor_that_is_not_listed_is_not_used": """
+            group.consumer.assignors
+        """,
+        "test_broker_key_is_the_default_of_its_group_key": """
+            group.consumer.assignment.interval.ms group.consumer.heartbeat.interval.ms
+            group.consumer.session.timeout.ms group.streams.assignment.interval.ms
+            group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+            group.streams.num.standby.replicas group.streams.session.timeout.ms
+            group.streams.acceptable.recovery.lag group.streams.rack.aware.assignment.tags
+            group.streams.task.offset.interval.ms
+            group.share.assignment.interval.ms group.share.delivery.count.limit group.share.heartbeat.interval.ms
+            group.share.partition.max.record.locks group.share.record.lock.duration.ms group.share.session.timeout.ms
+        """,
+        "test_first_rebalance_of_a_classic_group_waits_for_more_members": """
+            group.initial.rebalance.delay.ms
+        """,
+        "test_patterns_of_a_consumer_group_are_resolved_again_after_the_interval": """
+            group.consumer.regex.refresh.interval.ms
         """,
         "test_session_timeout_of_classic_members_is_bounded": """
             group.max.session.timeout.ms group.min.session.timeout.ms
@@ -211,16 +225,6 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         "test_numbers_of_a_streams_group_are_bounded": """
             group.streams.max.standby.replicas group.streams.max.warmup.replicas
             group.streams.min.task.offset.interval.ms
-        """,
-        "test_topic_key_reaches_its_log": """
-            delete.retention.ms index.interval.bytes max.message.bytes min.cleanable.dirty.ratio
-            min.compaction.lag.ms retention.bytes retention.ms segment.bytes segment.index.bytes segment.ms
-        """,
-        "test_transaction_timeout_is_bounded": """
-            transaction.max.timeout.ms
-        """,
-        "test_transactional_ids_expire_with_the_check_after_their_expiration": """
-            transaction.remove.expired.transaction.cleanup.interval.ms transactional.id.expiration.ms
         """,
     },
     "tests/unit/partitions/test_append.py": {
@@ -299,91 +303,4 @@ _NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-# The same for settings of TLS, SASL, authorization and limits.
-_SECURITY_NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {
-    "tests/unit/authorization/test_authorization.py": {
-        "test_authorizer_that_cannot_be_does_not_start": """
-            authorizer.class.name
-        """,
-    },
-    "tests/unit/security/test_delegation_tokens.py": {
-        "test_client_authenticates_by_a_token_as_its_owner": """
-            delegation.token.secret.key
-        """,
-        "test_interval_of_the_look_is_set": """
-            delegation.token.expiry.check.interval.ms
-        """,
-        "test_settings_bound_the_life_of_a_token": """
-            delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-        """,
-    },
-    "tests/unit/security/test_listener_settings.py": {
-        "test_signed_tokens_of_any_origin_are_taken_only_where_that_is_said": """
-            sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
-        """,
-        "test_each_listener_has_its_own_users": """
-            sasl.jaas.config
-        """,
-    },
-    "tests/unit/security/test_principals.py": {
-        "test_rules_make_users": """
-            ssl.principal.mapping.rules
-        """,
-    },
-    "tests/unit/quotas/test_quotas_obeyed.py": {
-        "test_connections_of_one_address_are_limited": """
-            max.connections.per.ip max.connections.per.ip.overrides
-        """,
-        "test_connections_that_come_too_fast_are_slowed_down": """
-            max.connection.creation.rate
-        """,
-        "test_rate_is_over_the_windows_that_are_set": """
-            quota.window.num quota.window.size.seconds
-        """,
-        "test_topics_beyond_the_quota_of_changes": """
-            controller.quota.window.num controller.quota.window.size.seconds
-        """,
-    },
-    "tests/unit/security/test_reauthentication.py": {
-        "test_reauthentication_in_time_keeps_the_connection": """
-            connections.max.reauth.ms
-        """,
-    },
-    "tests/unit/security/test_sasl.py": {
-        "test_failed_client_waits_for_its_answer": """
-            connection.failed.authentication.delay.ms
-        """,
-        "test_mechanism_that_is_not_enabled_is_refused_with_those_that_are": """
-            sasl.enabled.mechanisms
-        """,
-        "test_request_above_the_limit_closes_the_connection": """
-            sasl.server.max.receive.size
-        """,
-    },
-    "tests/unit/security/test_signed_tokens.py": {
-        "test_key_set_is_read_again": """
-            sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.url
-        """,
-        "test_settings_decide_over_a_token": """
-            sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
-            sasl.oauthbearer.expected.issuer sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-        """,
-    },
-    "tests/unit/shell/test_tls.py": {
-        "test_bytes_pass_both_ways": """
-            ssl.enabled.protocols ssl.keystore.certificate.chain ssl.keystore.key
-        """,
-        "test_cipher_suite_is_chosen_by_either_name": """
-            ssl.cipher.suites
-        """,
-        "test_client_certificate_is_asked_for_as_set": """
-            ssl.client.auth ssl.truststore.certificates
-        """,
-        "test_key_and_trust_are_read_from_each_format": """
-            ssl.key.password ssl.keystore.location ssl.keystore.password ssl.keystore.type
-            ssl.truststore.location ssl.truststore.password ssl.truststore.type
-        """,
-    },
-}
-
-NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {**_NOTICED_BY, **_SECURITY_NOTICED_BY}
+NOTICED_BY: Final[Mapping[str, Mapping[str, str]]] = {**_NOTICED_BY, **SECURITY_NOTICED_BY}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import produce_request
-from unit.quotas.test_quotas_obeyed import set_quota
+from unit.quotas.quotas_kit import set_quota
 
 from protocol.errors import ErrorCode
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from unit.coordinator.harness import RANGE, ShardHarness
+from unit.coordinator.harness_parts import RANGE
 
 from protocol.errors import ErrorCode
 
 FENCED = ErrorCode.FENCED_INSTANCE_ID
 BOTH = (*RANGE, ("roundrobin", b""))
-
-
-@pytest.fixture
-def h():
-    with ShardHarness() as harness:
-        yield harness
 
 
 def test_static_follower_that_comes_back_gets_the_same_generation_without_a_rebalance(h):

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from unit.coordinator.harness import RANGE, ShardHarness, subscription
+from unit.coordinator.harness_parts import RANGE, subscription
 
 from protocol.errors import ErrorCode
-
-
-@pytest.fixture
-def h():
-    with ShardHarness() as harness:
-        yield harness
-
 
 # -- DescribeGroups ---------------------------------------------------------------------------------------------------
 

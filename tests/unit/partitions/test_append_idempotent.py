@@ -9,11 +9,6 @@ from protocol.errors import ErrorCode
 from protocol.record_batch import CONTROL
 
 
-@pytest.fixture
-def path() -> DataPath:
-    return DataPath()
-
-
 def broken(data: bytes) -> bytes:
     """The batch with a byte changed, so that its CRC is wrong."""
     return data[:-1] + bytes([data[-1] ^ 1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch
+from unit.partitions.data_path import NOW_MS, DataPath, batch
+from unit.partitions.data_path_parts import OTHER_NODE
 
 from broker.handlers.list_offsets import list_offsets
 from protocol.codegen import codec
@@ -22,11 +23,6 @@ from protocol.messages.fetch import (
 from protocol.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-
-
-@pytest.fixture
-def path() -> DataPath:
-    return DataPath()
 
 
 @pytest.fixture

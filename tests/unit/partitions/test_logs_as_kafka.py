@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, append_batch, batch, values_of
+from unit.partitions.data_path import NOW_MS, DataPath, append_batch, batch, values_of
+from unit.partitions.data_path_parts import OTHER_NODE
 
 from broker.partitions.record_rules import RecordsRefusedError
 from broker.turn.decision import LATER
@@ -13,11 +14,6 @@ from protocol.record_batch import LOG_APPEND_TIME, BatchHeader, iter_batches
 
 MONTH_MS = 30 * 24 * 3_600_000  # longer than a segment takes batches
 SIZE = len(batch(b"a"))  # of every batch here with one letter
-
-
-@pytest.fixture
-def path() -> DataPath:
-    return DataPath()
 
 
 # ---------------------------------------------------------------- segments

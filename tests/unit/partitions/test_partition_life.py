@@ -1,53 +1,40 @@
-"""A partition over restarts, failures and housekeeping: what it still knows of its records and producers."""
+"""A partition over restarts and failures: what it still knows of its records and producers."""
 
 from __future__ import annotations
 
 import pytest
 from fastcrc.crc32 import iscsi as crc32c
+from partition_life_kit import encode_snapshot, run, snapshots
 from unit.partitions.data_path import NOW_MS, DataPath, batch, values_of
 
-from broker.partitions import partition as partition_module
 from broker.partitions.producer_files import ProducerFiles
-from broker.partitions.producer_snapshots import NONE_ABORTED, UNTOLD, ProducerSnapshots, decode_snapshot, encode_steps
+from broker.partitions.producer_snapshots import UNTOLD, ProducerSnapshots, decode_snapshot
 from broker.partitions.producer_table import ProducerSnapshot
 from protocol.errors import ErrorCode
 from protocol.record_batch import ABORT, TRANSACTIONAL, BatchHeader, assemble_batch, control_batch
-from storage.files.sim_env import MemoryFiles
-
-DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def path() -> DataPath:
-    return DataPath(producer_state="latest")  # which shows what is known without the log
-
-
-def snapshots(path: DataPath, name: str = "t-0") -> list[int]:
-    return [int(n[:20]) for n in path.env.files.listdir(f"data/{name}") if n.endswith(".snapshot")]
-
 
 # ---------------------------------------------------------------- restarts
 
 
-def test_records_and_watermark_survive_a_restart(path: DataPath) -> None:
-    path.topic()
-    path.produce(batch(b"a", b"b"))
+def test_records_and_watermark_survive_a_restart(latest: DataPath) -> None:
+    latest.topic()
+    latest.produce(batch(b"a", b"b"))
     for clean in (True, False):
-        path = path.reopened(clean=clean)
-        answer = path.fetch()
+        latest = latest.reopened(clean=clean)
+        answer = latest.fetch()
         assert (answer.high_watermark, values_of(answer.records)) == (2, [b"a", b"b"])
-    assert path.produce(batch(b"c")).base_offset == 2
+    assert latest.produce(batch(b"c")).base_offset == 2
 
 
-def test_clean_restart_remembers_the_last_batch_of_each_producer(path: DataPath) -> None:
-    path.topic()
+def test_clean_restart_remembers_the_last_batch_of_each_producer(latest: DataPath) -> None:
+    latest.topic()
     for seq in range(3):
-        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
-    path = path.reopened()
-    assert snapshots(path) == [3]
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
+        latest.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+    latest = latest.reopened()
+    assert snapshots(latest) == [3]
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
 
 
 def test_killed_broker_knows_all_five_batches_from_the_log() -> None:
@@ -61,49 +48,49 @@ def test_killed_broker_knows_all_five_batches_from_the_log() -> None:
     assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
 
 
-def test_snapshot_and_the_log_after_it_make_the_state(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    path.produce(batch(b"a", pid=2, epoch=5, seq=0))
-    assert path.partition(topic, 0).take_snapshot()
-    path.produce(batch(b"a", b"b", pid=1, epoch=0, seq=1))
-    before = path.partition(topic, 0).producers.fingerprint()
-    path = path.reopened(clean=False)
-    assert path.partition(path.metadata.topics["t"], 0).producers.fingerprint() == before
+def test_snapshot_and_the_log_after_it_make_the_state(latest: DataPath) -> None:
+    topic = latest.topic()
+    latest.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    latest.produce(batch(b"a", pid=2, epoch=5, seq=0))
+    assert latest.partition(topic, 0).take_snapshot()
+    latest.produce(batch(b"a", b"b", pid=1, epoch=0, seq=1))
+    before = latest.partition(topic, 0).producers.fingerprint()
+    latest = latest.reopened(clean=False)
+    assert latest.partition(latest.metadata.topics["t"], 0).producers.fingerprint() == before
 
 
-def test_snapshot_behind_the_end_of_the_log_is_not_believed(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    path.produce(batch(b"b", pid=1, epoch=0, seq=1))
-    partition = path.partition(topic, 0)
+def test_snapshot_behind_the_end_of_the_log_is_not_believed(latest: DataPath) -> None:
+    topic = latest.topic()
+    latest.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    latest.produce(batch(b"b", pid=1, epoch=0, seq=1))
+    partition = latest.partition(topic, 0)
     partition.take_snapshot()
     partition.log.cut_back(1)
     partition.reload()
-    assert snapshots(path) == []
+    assert snapshots(latest) == []
     assert (partition.log.end_offset, partition.high_watermark) == (1, 1)
-    assert path.produce(batch(b"B", pid=1, epoch=0, seq=1)).base_offset == 1
+    assert latest.produce(batch(b"B", pid=1, epoch=0, seq=1)).base_offset == 1
 
 
-def test_snapshot_of_lost_records_is_deleted_before_others_take_their_place(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    path.partition(topic, 0).log.sync()
-    path.produce(batch(b"b", pid=1, epoch=0, seq=1))
-    path.partition(topic, 0).take_snapshot()
-    files = path.env.files.crash(lose_unsynced=True)  # a power cut: the snapshot was synced, the record was not
-    path = path.reopened(clean=False, files=files)
-    assert path.partition(path.metadata.topics["t"], 0).log.end_offset == 1
-    path.produce(batch(b"x"))  # of no producer: the state is not loaded for it
-    path = path.reopened(clean=False)
-    assert path.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 2
+def test_snapshot_of_lost_records_is_deleted_before_others_take_their_place(latest: DataPath) -> None:
+    topic = latest.topic()
+    latest.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    latest.partition(topic, 0).log.sync()
+    latest.produce(batch(b"b", pid=1, epoch=0, seq=1))
+    latest.partition(topic, 0).take_snapshot()
+    files = latest.env.files.crash(lose_unsynced=True)  # a power cut: the snapshot was synced, the record was not
+    latest = latest.reopened(clean=False, files=files)
+    assert latest.partition(latest.metadata.topics["t"], 0).log.end_offset == 1
+    latest.produce(batch(b"x"))  # of no producer: the state is not loaded for it
+    latest = latest.reopened(clean=False)
+    assert latest.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 2
 
 
-def test_snapshot_of_lost_records_is_not_back_after_a_loss_of_power(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    path.produce(batch(b"b", pid=1, epoch=0, seq=1))
-    partition, files = path.partition(topic, 0), path.env.files
+def test_snapshot_of_lost_records_is_not_back_after_a_loss_of_power(latest: DataPath) -> None:
+    topic = latest.topic()
+    latest.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    latest.produce(batch(b"b", pid=1, epoch=0, seq=1))
+    partition, files = latest.partition(topic, 0), latest.env.files
     partition.log.sync()
     partition.take_snapshot()
     for name in files.listdir("data/t-0"):
@@ -112,11 +99,11 @@ def test_snapshot_of_lost_records_is_not_back_after_a_loss_of_power(path: DataPa
     partition.log.cut_back(1)
     partition.reload(lost=True)  # another replica leads, which has missed the second batch
     for value in (b"x", b"y"):
-        path.produce(batch(value))
+        latest.produce(batch(value))
     partition.log.sync()
-    path = path.reopened(clean=False, files=files.crash(lose_unsynced=True))
-    assert path.partition(path.metadata.topics["t"], 0).log.end_offset == 3
-    assert path.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 3
+    latest = latest.reopened(clean=False, files=files.crash(lose_unsynced=True))
+    assert latest.partition(latest.metadata.topics["t"], 0).log.end_offset == 3
+    assert latest.produce(batch(b"b", pid=1, epoch=0, seq=1)).base_offset == 3
 
 
 def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log() -> None:
@@ -134,15 +121,6 @@ def test_damaged_snapshot_falls_back_to_the_one_before_or_the_log() -> None:
         kept = again.partition(again.metadata.topics["t"], 0).producers.batches(1)
         assert [entry.base_sequence for entry in kept] == [1, 2]
         assert snapshots(again) == [2]
-
-
-def encode_snapshot(producers, last_aborted_offset=NONE_ABORTED):
-    steps = encode_steps(producers, last_aborted_offset)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            return done.value
 
 
 def test_snapshot_codec_keeps_every_field() -> None:
@@ -168,105 +146,105 @@ def test_snapshot_codec_keeps_every_field() -> None:
             decode_snapshot(broken, ours)
 
 
-def test_snapshot_without_our_file_tells_of_the_last_batch(path: DataPath) -> None:
-    path.topic()
+def test_snapshot_without_our_file_tells_of_the_last_batch(latest: DataPath) -> None:
+    latest.topic()
     for seq in range(3):
-        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
-    path = path.reopened()
+        latest.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+    latest = latest.reopened()
     ours = f"data/t-0/{3:020d}.momus-producers"
-    again = path.reopened(files=path.env.files.crash())
+    again = latest.reopened(files=latest.env.files.crash())
     assert again.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-    path.env.files.remove(ours)
-    path = path.reopened()
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=2)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    latest.env.files.remove(ours)
+    latest = latest.reopened()
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=2)).base_offset == 2
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=1)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=3)).base_offset == 3
+    assert latest.produce(batch(b"a", pid=1, epoch=0, seq=2)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 
-def test_cleaner_that_merges_segments_keeps_what_is_known_of_their_producers(path: DataPath) -> None:
+def test_cleaner_that_merges_segments_keeps_what_is_known_of_their_producers(latest: DataPath) -> None:
     """A snapshot may lie where a segment began that is merged into the one before it."""
-    topic = path.topic(cleanup_policy="compact", segment_bytes=str(1 << 20))
-    log = path.partition(topic, 0).log
+    topic = latest.topic(cleanup_policy="compact", segment_bytes=str(1 << 20))
+    log = latest.partition(topic, 0).log
     for seq in range(8):
-        path.produce(batch((b"%d" % max(seq, 4), b"v" * 600_000), pid=1, epoch=0, seq=seq))
+        latest.produce(batch((b"%d" % max(seq, 4), b"v" * 600_000), pid=1, epoch=0, seq=seq))
         if seq == 4:
-            path.partition(topic, 0).take_snapshot()
+            latest.partition(topic, 0).take_snapshot()
     assert 5 in [segment.base_offset for segment in log.segments]
     log.config = log.config._replace(segment_bytes=16 << 20)
-    for _ in log.clean(path.now_ms, log.end_offset):
+    for _ in log.clean(latest.now_ms, log.end_offset):
         pass
     assert [segment.base_offset for segment in log.segments] == [0, 7]
-    path.produce(batch((b"k", b"v"), pid=1, epoch=0, seq=8))
-    path = path.reopened(clean=False)
-    assert path.partition(path.metadata.topics["t"], 0).producers.table[1].written == 9
-    assert path.produce(batch((b"k", b"v"), pid=1, epoch=0, seq=0)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    latest.produce(batch((b"k", b"v"), pid=1, epoch=0, seq=8))
+    latest = latest.reopened(clean=False)
+    assert latest.partition(latest.metadata.topics["t"], 0).producers.table[1].written == 9
+    assert latest.produce(batch((b"k", b"v"), pid=1, epoch=0, seq=0)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 
-def test_our_file_goes_with_its_snapshot(path: DataPath) -> None:
-    topic = path.topic()
+def test_our_file_goes_with_its_snapshot(latest: DataPath) -> None:
+    topic = latest.topic()
     for seq in range(4):
-        path.produce(batch(b"a", pid=1, epoch=0, seq=seq))
-        path.partition(topic, 0).take_snapshot()
-    assert snapshots(path) == [3, 4]
-    path.env.files.remove(f"data/t-0/{4:020d}.snapshot")  # Kafka did so
-    path = path.reopened(clean=False)
-    path.partition(path.metadata.topics["t"], 0)
-    ours = [name for name in path.env.files.listdir("data/t-0") if name.endswith(".momus-producers")]
+        latest.produce(batch(b"a", pid=1, epoch=0, seq=seq))
+        latest.partition(topic, 0).take_snapshot()
+    assert snapshots(latest) == [3, 4]
+    latest.env.files.remove(f"data/t-0/{4:020d}.snapshot")  # Kafka did so
+    latest = latest.reopened(clean=False)
+    latest.partition(latest.metadata.topics["t"], 0)
+    ours = [name for name in latest.env.files.listdir("data/t-0") if name.endswith(".momus-producers")]
     assert ours == [f"{3:020d}.momus-producers"]
 
 
 @pytest.mark.parametrize("flush_first", [True, False])
 def test_failed_write_takes_the_run_back_to_what_is_left_when_retention_removed_it(
-    path: DataPath, flush_first: bool
+    latest: DataPath, flush_first: bool
 ) -> None:
-    topic = path.topic(segment_bytes=str(1 << 20), retention_bytes=str(1 << 20))
-    partition = path.partition(topic, 0)
+    topic = latest.topic(segment_bytes=str(1 << 20), retention_bytes=str(1 << 20))
+    partition = latest.partition(topic, 0)
     for seq in range(40):
-        path.produce(batch(b"a", pid=1, epoch=0, seq=seq, ts=NOW_MS + seq))
-        path.produce(batch(b"b", pid=2, epoch=0, seq=seq))
+        latest.produce(batch(b"a", pid=1, epoch=0, seq=seq, ts=NOW_MS + seq))
+        latest.produce(batch(b"b", pid=2, epoch=0, seq=seq))
     for _ in range(4):
-        path.produce(batch(b"x" * 600_000))
+        latest.produce(batch(b"x" * 600_000))
     partition.log.config = partition.log.config._replace(retention_bytes=700_000)
-    run(path)
+    run(latest)
     assert partition.log_start_offset >= 80
     before = partition.producers.fingerprint()
     if flush_first:
-        path.produce(batch(b"c", pid=1, epoch=0, seq=40))
+        latest.produce(batch(b"c", pid=1, epoch=0, seq=40))
         before = partition.producers.fingerprint()
     for first in (41, 42) if flush_first else (40, 41):
-        path.produce(batch(b"lost", pid=1, epoch=0, seq=first), end_turn=False)
-    path.produce(batch(b"lost", pid=3, epoch=0, seq=7), end_turn=False)
-    path.produce(batch(b"lost", pid=3, epoch=0, seq=8), end_turn=False)
-    path.produce(batch(b"lost", pid=2, epoch=1, seq=0), end_turn=False)
-    path.env.files.inject(1, short_bytes=10)
-    path.end_turn()
-    path.env.files.heal()
+        latest.produce(batch(b"lost", pid=1, epoch=0, seq=first), end_turn=False)
+    latest.produce(batch(b"lost", pid=3, epoch=0, seq=7), end_turn=False)
+    latest.produce(batch(b"lost", pid=3, epoch=0, seq=8), end_turn=False)
+    latest.produce(batch(b"lost", pid=2, epoch=1, seq=0), end_turn=False)
+    latest.env.files.inject(1, short_bytes=10)
+    latest.end_turn()
+    latest.env.files.heal()
     assert partition.producers.fingerprint() == before
     last = 40 if flush_first else 39
     assert partition.producers.table[1].written == last + 1
-    for lost in (last + 2, last + 3):
-        assert path.produce(batch(b"c", pid=1, epoch=0, seq=lost)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert path.produce(batch(b"c", pid=1, epoch=0, seq=0)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-    assert path.produce(batch(b"c", pid=1, epoch=0, seq=last + 1)).error_code == 0
-    assert path.produce(batch(b"c", pid=2, epoch=0, seq=40)).error_code == 0
-    assert path.produce(batch(b"c", pid=3, epoch=0, seq=8)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert path.produce(batch(b"c", pid=3, epoch=0, seq=7)).error_code == 0
+    for seq in (last + 2, last + 3):
+        assert latest.produce(batch(b"c", pid=1, epoch=0, seq=seq)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert latest.produce(batch(b"c", pid=1, epoch=0, seq=0)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    assert latest.produce(batch(b"c", pid=1, epoch=0, seq=last + 1)).error_code == 0
+    assert latest.produce(batch(b"c", pid=2, epoch=0, seq=40)).error_code == 0
+    assert latest.produce(batch(b"c", pid=3, epoch=0, seq=8)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert latest.produce(batch(b"c", pid=3, epoch=0, seq=7)).error_code == 0
 
 
-def test_partition_without_producers_never_loads_them(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a"))
-    assert path.partition(topic, 0)._producers is None
-    assert path.fetch().last_stable_offset == 1
-    assert path.partition(topic, 0)._producers is None
+def test_partition_without_producers_never_loads_them(latest: DataPath) -> None:
+    topic = latest.topic()
+    latest.produce(batch(b"a"))
+    assert latest.partition(topic, 0)._producers is None
+    assert latest.fetch().last_stable_offset == 1
+    assert latest.partition(topic, 0)._producers is None
 
 
-def test_transaction_of_an_older_broker_is_replayed(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a"))
-    path = path.reopened()
-    partition = path.partition(topic, 0)
+def test_transaction_of_an_older_broker_is_replayed(latest: DataPath) -> None:
+    topic = latest.topic()
+    latest.produce(batch(b"a"))
+    latest = latest.reopened()
+    partition = latest.partition(topic, 0)
     data = batch(b"a", pid=1, epoch=0, seq=0, attributes=TRANSACTIONAL)
     marker = control_batch(ABORT, timestamp_ms=NOW_MS, producer_id=1, producer_epoch=1, coordinator_epoch=9)
     for offset, raw in enumerate((data, marker), 1):
@@ -281,11 +259,11 @@ def test_transaction_of_an_older_broker_is_replayed(path: DataPath) -> None:
     assert partition.aborted_transactions(0, 3) == [(1, 1)]
 
 
-def test_snapshot_counts_though_the_cleaner_has_emptied_the_marker_that_it_names(path: DataPath) -> None:
+def test_snapshot_counts_though_the_cleaner_has_emptied_the_marker_that_it_names(latest: DataPath) -> None:
     """The index names it no more either; to read the log from its start would be slow, and find less."""
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    log = path.partition(topic, 0).log
+    topic = latest.topic()
+    latest.produce(batch(b"a", pid=1, epoch=0, seq=0))
+    log = latest.partition(topic, 0).log
     marker = control_batch(ABORT, timestamp_ms=NOW_MS, producer_id=1, producer_epoch=0, coordinator_epoch=9)
     header = BatchHeader.from_buffer(marker)
     emptied = assemble_batch(
@@ -304,96 +282,7 @@ def test_snapshot_counts_though_the_cleaner_has_emptied_the_marker_that_it_names
     log.append([emptied], base_offset=1, last_offset=1, max_timestamp_ms=NOW_MS, size=len(emptied))
     log.flush()
     known = [ProducerSnapshot(7, 0, 0, 0, 0, NOW_MS, -1, -1, 1, 0)]
-    ProducerSnapshots(path.env.files, log.directory).write(2, encode_snapshot(known, 1))
-    found = ProducerFiles(path.env.files, log).load(batches=False)
+    ProducerSnapshots(latest.env.files, log.directory).write(2, encode_snapshot(known, 1))
+    found = ProducerFiles(latest.env.files, log).load(batches=False)
     assert found.table.get(7) is not None
-    assert snapshots(path) == [2]
-
-
-# ---------------------------------------------------------------- housekeeping
-
-
-def run(path: DataPath, name: str = "t") -> None:
-    for _ in path.partition(path.metadata.topics[name], 0).maintenance(path.now_ms):
-        pass
-
-
-def test_retention_moves_the_start_and_drops_old_snapshots(path: DataPath) -> None:
-    topic = path.topic(segment_bytes=str(1 << 20), retention_bytes=str(1 << 20))
-    partition = path.partition(topic, 0)
-    for seq in range(4):
-        path.produce(batch(b"x" * 600_000, pid=1, epoch=0, seq=seq))
-        partition.take_snapshot()
-    partition.log.config = partition.log.config._replace(retention_bytes=700_000)
-    run(path)
-    start = partition.log_start_offset
-    assert start > 0
-    assert all(offset >= start for offset in snapshots(path))
-    assert path.fetch(0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-
-
-def test_retention_keeps_what_is_not_yet_visible(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"old", ts=NOW_MS - 30 * DAY_MS), end_turn=False)
-    run(path)
-    path.end_turn()
-    assert path.partition(topic, 0).log_start_offset == 0
-
-
-def test_idle_producers_are_forgotten(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    path.advance(DAY_MS - 1)
-    path.produce(batch(b"a", pid=2, epoch=0, seq=0, ts=path.now_ms))
-    run(path)
-    assert sorted(path.partition(topic, 0).producers.table) == [1, 2]
-    path.advance(1)
-    run(path)
-    assert sorted(path.partition(topic, 0).producers.table) == [2]
-    assert path.produce(batch(b"a", pid=1, epoch=0, seq=77)).error_code == 0
-
-
-def test_snapshot_is_taken_after_enough_bytes(path: DataPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_module, "SNAPSHOT_EVERY_BYTES", 300)
-    monkeypatch.setattr(partition_module, "SNAPSHOT_BYTES_A_PRODUCER", 1)
-    path.topic()
-    path.produce(batch(b"x" * 100, pid=1, epoch=0, seq=0))
-    run(path)
-    assert snapshots(path) == []
-    path.produce(batch(b"x" * 100, pid=1, epoch=0, seq=1))
-    run(path)
-    assert snapshots(path) == [2]
-    run(path)
-    assert snapshots(path) == [2]
-
-
-def test_snapshot_waits_for_what_is_not_written(path: DataPath) -> None:
-    topic = path.topic()
-    assert not path.partition(topic, 0).take_snapshot()
-    path.produce(batch(b"x", pid=1, epoch=0, seq=0), end_turn=False)
-    assert not path.partition(topic, 0).take_snapshot()
-    path.end_turn()
-    assert path.partition(topic, 0).take_snapshot()
-
-
-def test_two_snapshots_are_kept() -> None:
-    files = MemoryFiles()
-    files.makedirs("data/t-0")
-    kept = ProducerSnapshots(files, "data/t-0")
-    for offset in (5, 9, 12, 20):
-        kept.write(offset, encode_snapshot([]))
-    assert kept.offsets == ProducerSnapshots(files, "data/t-0").offsets == [12, 20]
-    assert kept.latest(19) == (12, ([], -1))
-    assert len(files.listdir("data/t-0")) == 4
-    assert kept.latest(11) is None
-
-
-def test_deleted_partition_leaves_no_files(path: DataPath) -> None:
-    topic = path.topic()
-    path.produce(batch(b"a", pid=1, epoch=0, seq=0))
-    path.partition(topic, 0).take_snapshot()
-    path.delete_topic(topic)
-    assert path.env.files.listdir("data/t-0") == []
-    run_after = path.topic("t", topic_id=b"another id of t.")
-    assert path.produce(batch(b"b")).base_offset == 0
-    assert path.partition(run_after, 0).high_watermark == 1
+    assert snapshots(latest) == [2]

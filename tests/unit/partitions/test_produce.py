@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from core_broker import Client, World, make_topic
-from unit.partitions.data_path import NOW_MS, OTHER_NODE, DataPath, batch, values_of
+from unit.partitions.data_path import NOW_MS, DataPath, batch, values_of
+from unit.partitions.data_path_parts import OTHER_NODE
 
 from broker.requests.produce import ADMIN_CLIENT
 from protocol.codegen import codec
@@ -17,11 +18,6 @@ from protocol.messages.produce import (
     error_response,
 )
 from protocol.record_batch import TRANSACTIONAL
-
-
-@pytest.fixture
-def path() -> DataPath:
-    return DataPath()
 
 
 @pytest.mark.parametrize("version", range(3, 14))

@@ -9,11 +9,6 @@ from protocol.errors import ErrorCode
 from protocol.record_batch import assemble_batch
 
 
-@pytest.fixture
-def path() -> DataPath:
-    return DataPath()
-
-
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
 def test_compressed_record_above_max_decompressed_message_bytes_is_invalid(path: DataPath, codec: int) -> None:
     """As Apache Kafka 4.4.0: the record's own bytes count, its length field does not; 7 are not the value's."""

@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 from core_broker import Client, World, frame, make_topic
 from core_requests import fetch_request, produce_request
+from quotas_kit import alteration, set_quota
 
 from broker.quotas.client_quotas import ClientQuotas
 from broker.turn.rate import Credits, Rate
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
-    EntityData,
-    OpData,
-)
 from protocol.messages.topics import (
     CreatableTopic,
     CreatePartitionsRequest,
@@ -27,25 +22,6 @@ from protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-
-
-def alteration(key: str, value: float | None, **entity: str | None) -> AlterClientQuotasRequest:
-    parts = [EntityData(entity_type=k.replace("_", "-"), entity_name=v) for k, v in entity.items()]
-    op = OpData(key=key, value=value or 0.0, remove=value is None)
-    entry = AlterClientQuotasRequestEntryData(entity=parts, ops=[op])
-    return AlterClientQuotasRequest(entries=[entry], validate_only=False)
-
-
-def set_quota(client: Client, key: str, value: float | None, **entity: str | None) -> None:
-    answer = client.call(alteration(key, value, **entity))
-    assert answer.entries[0].error_code == 0, answer
-
-
-@pytest.fixture
-def client() -> Client:
-    made = Client(World("memory"))
-    make_topic(made)
-    return made
 
 
 def produce(client: Client, size: int = 9_900) -> int:
@@ -217,75 +193,6 @@ def test_rate_is_over_the_windows_that_are_set(num):
     make_topic(client)
     set_quota(client, "producer_byte_rate", 1000, client_id="client")
     assert (produce(client) > 0) == (num == "2"), "of 2 s, or 20 s"
-
-
-def test_connections_of_one_address_are_limited():
-    world = World("memory", max_connections_per_ip="1", max_connections_per_ip_overrides="127.0.0.1:2, 10.0.0.1:9")
-    clients = [Client(world) for _ in range(3)]
-    world.run()
-    assert [each.closed for each in clients] == [False, False, True]
-    clients[0].leave()
-    world.run()
-    assert not Client(world).closed
-    alone = World("memory", max_connections_per_ip="1")
-    assert [Client(alone).closed for _ in range(2)] == [False, True]
-
-
-def test_connections_that_come_too_fast_are_slowed_down():
-    world = World("memory", max_connection_creation_rate="1")
-    clients = [Client(world) for _ in range(12)]
-    assert all(each.transport.reading for each in clients[:10])
-    assert not clients[-1].transport.reading
-    world.clock.advance(3000)
-    world.run()
-    assert clients[-1].transport.reading
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", None])
-def test_address_that_connects_too_often_is_hung_up_after_a_while(client, address):
-    """A running Kafka lets ten through at one a second, and closes others after a second, unserved."""
-    shortcuts = client.world.broker.clients.shortcuts
-    set_quota(client, "connection_creation_rate", 5, ip="10.0.0.1")
-    set_quota(client, "connection_creation_rate", 1, ip=address)
-    clients = [Client(client.world) for _ in range(13)]
-    assert [each.transport.reading for each in clients] == [True] * 10 + [False] * 3
-    clients[-1].send(ApiVersionsRequest(), 0)
-    client.world.clock.advance(999)
-    client.world.run()
-    assert not any(each.closed for each in clients)
-    client.world.clock.advance(1)
-    client.world.run()
-    assert [each.closed for each in clients] == [False] * 10 + [True] * 3
-    assert not clients[-1].replies()
-    client.world.clock.advance(11_000)
-    assert Client(client.world).call(ApiVersionsRequest(), 0).error_code == 0
-    assert client.world.broker.clients.shortcuts is shortcuts, "requests are not measured"
-    set_quota(client, "connection_creation_rate", None, ip=address)
-    set_quota(client, "connection_creation_rate", None, ip="10.0.0.1")
-    assert client.world.broker.clients.address_quotas is None
-
-
-def test_connections_that_are_turned_away_do_not_count_and_wait_a_window_at_most(client):
-    world = client.world
-    set_quota(client, "connection_creation_rate", 1, ip=None)
-    assert sum(Client(world).transport.reading for _ in range(50)) == 10
-    world.advance(5000)
-    assert not any(Client(world).transport.reading for _ in range(40))
-    world.advance(6000)
-    assert Client(world).transport.reading, "the ten of before have left the windows"
-    set_quota(client, "connection_creation_rate", 1000, ip=None)
-    many = [Client(world) for _ in range(60)]
-    set_quota(client, "connection_creation_rate", 1, ip=None)
-    late = Client(world)
-    assert (many[-1].transport.reading, late.transport.reading) == (True, False)
-    world.advance(1000)
-    assert late.closed
-
-
-def test_quota_of_an_address_comes_before_that_of_all(client):
-    set_quota(client, "connection_creation_rate", 100, ip="127.0.0.1")
-    set_quota(client, "connection_creation_rate", 1, ip=None)
-    assert all(Client(client.world).transport.reading for _ in range(20))
 
 
 @pytest.mark.parametrize("version", [5, 6])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from core_broker import Client, Transport, make_topic
-from unit.authorization.test_authorization import Clients, acl, code_of_produce
+from unit.authorization.acl_kit import Clients, acl, code_of_produce
 
 from broker.cluster.acls import WRITE
 from broker.config.addresses import client_host

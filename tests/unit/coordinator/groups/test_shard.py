@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from unit.coordinator.harness import START_MS, ShardHarness, subscription
+from unit.coordinator.harness import START_MS, ShardHarness
+from unit.coordinator.harness_parts import subscription
 
 from broker.coordinator.groups.classic.records import group_key
 from broker.coordinator.groups.machine import GROUPS_A_SLICE, GroupMachine

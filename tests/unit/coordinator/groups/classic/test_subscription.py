@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from unit.coordinator.harness import subscription
+from unit.coordinator.harness_parts import subscription
 
 from broker.coordinator.groups.classic.subscription import subscribed_topics
 from protocol.codegen import codec

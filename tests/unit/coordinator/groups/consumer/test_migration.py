@@ -13,12 +13,6 @@ from protocol.messages.classic_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.group_admin import DeleteGroupsRequest
 
 
-@pytest.fixture
-def g():
-    with Groups({"t": 4}) as groups:
-        yield groups
-
-
 def test_consumer_member_makes_a_classic_group_a_consumer_group(g):
     c = alone(g)
     a = g.member("a")

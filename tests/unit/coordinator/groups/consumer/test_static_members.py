@@ -9,12 +9,6 @@ from unit.coordinator.groups.consumer.classic_kit import Classic
 from protocol.errors import ErrorCode as E
 
 
-@pytest.fixture
-def g():
-    with Groups({"t": 4}) as groups:
-        yield groups
-
-
 def test_instance_in_use_is_unreleased_even_for_its_own_member(g):
     (s,) = g.joined("s", instance="i")
     assert s.join().error_code == E.UNRELEASED_INSTANCE_ID
