@@ -69,6 +69,7 @@ TARGETS: dict[str, list[str]] = {
         *TRANSACTIONS,
         *SHORTCUTS,
         "tests/unit/partitions/test_transaction_gate.py",
+        "tests/unit/coordinator/test_short_coordinators.py",
     ],
     "storage/cleaning/compaction*.py": STORAGE,
     "storage/segments/recovery.py": STORAGE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from compaction_kit import CONFIG, NOW, fill_up, records, run
 from log_kit import DIRECTORY, content, live, put, reopened
@@ -27,6 +29,18 @@ def test_clean_keeps_the_last_of_each_key_at_its_offset(log):
     assert (log.end_offset, log.cleaned_offset, log.dirty_ratio()) == (13, 12, 0.0)
     after = reopened(log.env, CONFIG)
     assert content(after) == content(log)
+
+
+def test_owner_is_told_of_each_merged_segment_and_where_the_next_one_begins(log):
+    for n in range(24):
+        put(log, (b"k%d" % (n % 7), b"v%d" % n))
+    fill_up(log)
+    told = []
+    log.when_compacted = lambda start, end, markers: told.append((start, end))
+    run(log)
+    bases = [segment.base_offset for segment in log.segments]
+    assert len(told) > 1
+    assert set(told) <= set(pairwise(bases))
 
 
 def test_active_segment_is_never_cleaned(log):

@@ -79,7 +79,9 @@ def test_by_duration_reads_what_is_not_older():
 
 def test_max_bytes_is_kept(world):
     world.produce(5, 5)
-    assert world.reader().acquired(max_bytes=100) == [(0, 4, 1)]
+    assert world.reader().acquired(max_bytes=0) == []
+    assert world.reader().acquired(max_bytes=1) == [(0, 4, 1)]  # one batch at least
+    assert world.reader().acquired(max_bytes=100) == [(5, 9, 1)]
 
 
 def test_deleted_records_are_passed_over(world):
