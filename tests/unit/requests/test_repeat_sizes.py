@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, count_repeats, make_topic
 from core_requests import commit_request
 
-from broker.requests.repeated import MOST_BYTES
+from broker.requests.repeated import KEPT_BYTES, MOST_BYTES, PATIENCE, Kept, Table
 from protocol.api import ApiKey
 
 NAME = "c" * 30_000
@@ -26,3 +26,30 @@ def test_request_is_kept_up_to_a_size_of_it_and_its_reply(more: int) -> None:
         (answer,) = client.replies()
         assert {each.error_code for each in answer.topics[0].partitions} == {0}
     assert any(served) is (more < 0)
+
+
+def kept(statics: tuple[bytes, ...] = ()) -> Kept:
+    made = Kept(None, None)  # type: ignore[arg-type]  # a table looks at neither
+    made.statics = statics
+    return made
+
+
+def test_table_that_holds_too_many_bytes_is_emptied_first() -> None:
+    table = Table()
+    for number in range(3):
+        table.keep(number, b"prefix", kept(), KEPT_BYTES * 2 // 5, None)
+        assert table.held_bytes <= KEPT_BYTES
+    assert (list(table.forms), table.count, table.held_bytes) == ([2], 1, KEPT_BYTES * 2 // 5)
+
+
+def test_request_that_is_kept_again_is_counted_once() -> None:
+    table = Table()
+    for statics in ((b"a",), (b"a",), (b"b",), (b"b",), (b"a",)):
+        table.keep(1, b"prefix", kept(statics), 100, None)
+    assert (table.count, table.held_bytes) == (2, 200)
+
+
+def test_where_no_repeats_come_ever_fewer_requests_are_kept() -> None:
+    table = Table()
+    worth = [number for number in range(1, 70) if table.is_worth_keeping()]
+    assert worth == [*range(1, PATIENCE + 1), 16, 32, 64]
