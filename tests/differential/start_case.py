@@ -7,9 +7,10 @@ out.
 from __future__ import annotations
 
 import functools
-import socket
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+from ports import HeldPorts
 
 CONTROLLER = ",CONTROLLER://127.0.0.1:{c}"
 ONE = "PLAINTEXT://127.0.0.1:{a}"
@@ -40,21 +41,11 @@ class Case(NamedTuple):
 
     def settings(self, folder: str) -> dict[str, str]:
         """The settings, with ports and files put in."""
-        a, b, c = free_ports(3)
+        with HeldPorts(3) as held:  # given back at once: what is started must find them free
+            a, b, c = held.numbers
         merged = {key: text for key, text in {**BASE, **self.changes}.items() if text is not None}
         words = {"{a}": str(a), "{b}": str(b), "{c}": str(c), "{folder}": folder}
         return {key: functools.reduce(lambda t, w: t.replace(*w), words.items(), text) for key, text in merged.items()}
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def each_of(key: str, more: Mapping[str, str | None], values: Mapping[str, str | None]) -> Iterator[Case]:

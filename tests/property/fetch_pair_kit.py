@@ -56,7 +56,7 @@ class Consumer:
         return request
 
     def take(self, response: FetchResponse, names: dict[bytes, str]) -> None:
-        """Move on behind what came."""
+        """Move on to after what came."""
         if self.wants_session and self.version >= 7:
             self.session_id = response.session_id
             self.epoch = self.epoch + 1 if self.session_id and not response.error_code else 0

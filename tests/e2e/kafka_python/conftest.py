@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Iterator
 
 import pytest
+from garbage import collect
 
 
 @pytest.fixture(autouse=True)
 def sockets_swept() -> Iterator[None]:
     """Collect them here, not in the middle of somebody else's test."""
     yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    collect()

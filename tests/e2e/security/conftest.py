@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from garbage import collect
 from kafka.errors import KafkaError
-from secured_kit import CLIENTS, USERS, collect
+from secured_kit import CLIENTS, USERS
 
 from momus import Broker
 from momus.cluster import Cluster
@@ -37,7 +38,7 @@ def make(process) -> Iterator[Callable[..., Cluster]]:
 
 @pytest.fixture
 def ask(caplog) -> Callable[[str, dict[str, Any]], str]:
-    """Have a client connect. Answers "" or its exception, with what it has logged.
+    """Have a client connect. Returns "" or its exception, with what it has logged.
 
     limit_ms   how long a client tries that is to be refused: it tries again and again.
     """

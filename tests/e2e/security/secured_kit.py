@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import warnings
 from typing import Any
 
 import aiokafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from garbage import collect
 from kafka import KafkaProducer
 
 WORDS = ("sasl_ssl", "sasl_plaintext", "ssl", "mtls")
@@ -34,13 +33,6 @@ def in_aiokafka(settings: dict[str, Any], limit_ms: int = 60_000) -> None:
 
     asyncio.run(ask())
     collect()  # the loop has ended before its TLS connections were closed
-
-
-def collect() -> None:
-    """Collect sockets that clients leave open, here and not in another test, where the warning is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def librdkafka(settings: dict[str, Any], limit_ms: int = 60_000) -> None:

@@ -91,6 +91,18 @@ def test_java_names_each_fault_of_a_certificate(make, kafka_libs, tmp_path):
     assert re.search("PKIX path (building|validation) failed", ask_java())
 
 
+def run_go(program: Path) -> subprocess.CompletedProcess[str]:
+    """What the Go program in this folder prints."""
+    return subprocess.run(
+        ["go", "run", "."],
+        cwd=program,
+        capture_output=True,
+        text=True,
+        timeout=4 * LIMIT_S,
+        env={**os.environ, "GOFLAGS": "-mod=mod"},
+    )
+
+
 def test_franz_go_connects_with_its_file(served, tmp_path):
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
@@ -99,14 +111,7 @@ def test_franz_go_connects_with_its_file(served, tmp_path):
     shutil.copytree(HERE / "franz_go", program)
     (program / "options").mkdir()
     shutil.copy(folder / "franz_go.go", program / "options")
-    run = subprocess.run(
-        ["go", "run", "."],
-        cwd=program,
-        capture_output=True,
-        text=True,
-        timeout=4 * LIMIT_S,
-        env={**os.environ, "GOFLAGS": "-mod=mod"},
-    )
+    run = run_go(program)
     assert run.stdout.strip() == "ok", run.stdout + run.stderr
     bare = (folder / "franz_go.go").read_text()
     bare = (
@@ -116,14 +121,7 @@ def test_franz_go_connects_with_its_file(served, tmp_path):
     )
     bare = re.sub(r"\n\tmine, err[^}]*}\n\tconfig\.[^\n]*", "", bare)
     (program / "options" / "franz_go.go").write_text(bare)
-    run = subprocess.run(
-        ["go", "run", "."],
-        cwd=program,
-        capture_output=True,
-        text=True,
-        timeout=4 * LIMIT_S,
-        env={**os.environ, "GOFLAGS": "-mod=mod"},
-    )
+    run = run_go(program)
     assert run.returncode == 1, run.stdout + run.stderr
     assert "EOF" in run.stdout or "reset" in run.stdout or "tls" in run.stdout.lower(), run.stdout + run.stderr
 
