@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker.cluster.metadata import ClusterMetadata
 from broker.cluster.metadata_image import shrink
@@ -25,7 +25,8 @@ from broker.handlers import make_routes
 from broker.journal.keeping import keep_journal
 from broker.partitions.fetch_session import FetchSessions
 from broker.partitions.table import Partitions
-from broker.turn.durability import Durability, FlushState, Held
+from broker.turn.durability import Durability
+from broker.turn.flush_state import FlushState, Held
 from broker.turn.metrics import Metrics
 from broker.turn.turn import Turn
 from broker.upkeep.archive_wait import ArchiveWait
@@ -50,9 +51,8 @@ if TYPE_CHECKING:
     from storage.files.env import Env, Rng
     from storage.log.log import Log
 
-logger = logging.getLogger("momus.broker")
-
-CLOSE_BUDGET_MS = 1000  # process managers and tests wait two seconds between SIGTERM and SIGKILL
+logger: Final = logging.getLogger("momus.broker")
+CLOSE_BUDGET_MS: Final = 1000  # process managers and tests wait two seconds between SIGTERM and SIGKILL
 
 
 class Broker:

@@ -7,7 +7,7 @@ Layout: length varint | attributes i8 0 | timestamp delta varlong | offset delta
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 
@@ -27,7 +27,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-_new = tuple.__new__
+_new: Final = tuple.__new__
 _varints: dict[int, bytes] = {}
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.turn.write import Batch, Write
 from protocol.record_batch import ABORT, COMMIT, control_batch
 
 if TYPE_CHECKING:
-    from broker.turn.decision import Batch
     from storage.log.log import Log
 
 
-class EndMarker:
+class EndMarker(Write):
     """A Write without its `replay`: the owner of the log knows what a marker changes there."""
 
     __slots__ = ("commit", "coordinator_epoch", "producer_epoch", "producer_id", "size")

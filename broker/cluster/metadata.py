@@ -8,7 +8,7 @@ the block that the log has reserved. It is lost with a restart on purpose: a sta
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker.base.context import Context
 from broker.base.facts import facts
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from storage.files.env import Rng
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  # config resource types
-NO_LEADER_CHANGE = -2
+NO_LEADER_CHANGE: Final = -2
 
 
 class ClusterMetadata:
@@ -324,7 +324,7 @@ class ClusterMetadata:
         return {**facts(self), "order": list(self.topics)}
 
 
-PRODUCER_ID_BLOCK = 1000
+PRODUCER_ID_BLOCK: Final = 1000
 
 
 def _put(configs: dict[str, str], record: ConfigRecord) -> None:

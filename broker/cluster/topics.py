@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     pass
 
 
-WITH_ELIGIBLE = 2  # the version of partition records that knows eligible leader replicas
+WITH_ELIGIBLE: Final = 2  # the version of partition records that knows eligible leader replicas
 
 
 class TopicPartition:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from broker.cluster.nodes import Nodes
     from broker.cluster.topics import Topic, TopicPartition
     from broker.turn.decision import Record
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from broker.turn.turn import Turn
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
@@ -30,8 +30,8 @@ from storage.segments.spans import Runs, span_of
 if TYPE_CHECKING:
     from broker.coordinator.offsets.table import OffsetTable
 
-LAST_OFFSET_TYPE = 1  # key types 0 and 1 are committed offsets
-RECORD_COST = 8  # a record replayed alone takes as long as this many that are replayed in columns
+LAST_OFFSET_TYPE: Final = 1  # key types 0 and 1 are committed offsets
+RECORD_COST: Final = 8  # a record replayed alone takes as long as this many that are replayed in columns
 
 
 class Replay:

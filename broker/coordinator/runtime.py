@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.base.context import Context
 from broker.coordinator.deadlines import Deadlines
 from broker.coordinator.offsets.image_files import begin_replay
 from broker.coordinator.written import Records
 from broker.turn.decision import Decision, Record, Token
-from broker.turn.durability import FlushState
 from broker.turn.executor import Executor, append
+from broker.turn.flush_state import FlushState, Owner
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.coordinator.shard_parts import Answers, LogSource, Machine
-    from broker.turn.decision import Decision, Record, Token, Write
+    from broker.turn.decision import Decision, Record, Token
     from broker.turn.turn import Turn
+    from broker.turn.write import Write
     from storage.log.log import Log
 
-logger = logging.getLogger("momus.shard")
+logger: Final = logging.getLogger("momus.shard")
 
 # closed: loaded, but its log could neither be written nor cut back; the next `require` tries again
-UNLOADED, LOADING, READY, CLOSED = "unloaded", "loading", "ready", "closed"
-LOAD_AT_ONCE_BYTES = 1 << 20  # a log up to this size is replayed at the first `require`: about 10 ms
-COST_A_SLICE = 4000  # of a larger log, replayed in one step: about 2 ms
-DEFER_MS = 1000  # from a load after a failed write until what it appended is written, or until the next try
+UNLOADED: Final = "unloaded"
+LOADING: Final = "loading"
+READY: Final = "ready"
+CLOSED: Final = "closed"
+LOAD_AT_ONCE_BYTES: Final = 1 << 20  # a log up to this size is replayed at the first `require`: about 10 ms
+COST_A_SLICE: Final = 4000  # of a larger log, replayed in one step: about 2 ms
+DEFER_MS: Final = 1000  # from a load after a failed write until what it appended is written, or until the next try
 
 
-class Shard:
+class Shard(Owner):
     """The runtime of a state machine over a log: loads, appends, replays, sets timers, reloads.
 
     Durable: a reply is sent when every record appended before it is durable at the configured level. Until then the

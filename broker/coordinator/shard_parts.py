@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from broker.cluster.data.directory import DataDirectory
     from broker.cluster.metadata import ClusterMetadata
     from broker.turn.decision import Decision, Token
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from protocol.errors import ErrorCode
     from storage.log.log import Log
 

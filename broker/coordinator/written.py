@@ -1,4 +1,5 @@
-"""What is written to a shard's log besides commits and transactions: records of any kind, and markers."""
+"""What is written to a shard's log besides commits and transactions: records of any kind, markers, and
+what has changed in a share partition."""
 
 from __future__ import annotations
 
@@ -8,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 from broker.base.marker import EndMarker
 from broker.coordinator.offsets.spans import are_offsets, span_batches
 from broker.coordinator.replay import LAST_OFFSET_TYPE, keep
+from broker.turn.write import Batch, Span, Write
 from protocol.record_batch import build_batch
 
 if TYPE_CHECKING:
-    from broker.turn.decision import Batch, Record, Span
+    from broker.coordinator.share.combine import StateBatch
+    from broker.coordinator.share.state import Key
+    from broker.turn.decision import Record
     from storage.log.log import Log
 
 
-class Records:
+class Records(Write):
     """Records for a shard's log, replayed one by one.
 
     Shape: one batch; records of offsets that are too many for one take several, valid only together (spans.py).
@@ -59,3 +63,26 @@ class Marker(EndMarker):
     def replay(self, shard: Any, _base_offset: int, _now_ms: int) -> None:
         """See turn/decision.py."""
         shard.machine.replay_marker(self.producer_id, self.producer_epoch, commit=self.commit)
+
+
+class ShareUpdate(Write):
+    """One update record of a share partition whose snapshot is in the log: its fields are replayed as they are known.
+
+    Records would decode what was encoded a moment before.
+    """
+
+    __slots__ = ("_fields", "_record")
+
+    def __init__(
+        self, record: Record, name: Key, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch]
+    ) -> None:
+        self._record = record
+        self._fields = (name, leader_epoch, start_offset, count, batches)
+
+    def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:
+        """See turn/decision.py."""
+        return Records((self._record,)).build(log, base_offset, now_ms)
+
+    def replay(self, shard: Any, _base_offset: int, _now_ms: int) -> None:
+        """See turn/decision.py."""
+        shard.machine.replay_update(*self._fields)

@@ -159,7 +159,7 @@ def delete_groups(broker: View, ctx: Context, request: DeleteGroupsRequest) -> D
         except KafkaError as error:
             code = error.code
         results.append(DeletableGroupResult(group_id=group_id, error_code=code))
-    return Decision(DeleteGroupsResponse(results=results), writes=writes)
+    return Decision(DeleteGroupsResponse(results=results), writes=tuple(writes))
 
 
 def _delete_share_state(broker: View, group: Any) -> None:

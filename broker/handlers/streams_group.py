@@ -18,7 +18,7 @@ Absent:    in streams groups, as in Kafka 4.4: regular expressions for sources a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.base.context import Context
 from broker.cluster.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.runtime import Shard
+    from broker.turn.decision import Writes
     from protocol.declare import Message
     from protocol.messages.streams_group import (
         StreamsGroupDescribeRequest,
@@ -187,7 +188,7 @@ def _bad_topology(why: str) -> KafkaError:
 
 def _make_topics(
     broker: View, ctx: Context, missing: Sequence[InternalTopic], response: StreamsGroupHeartbeatResponse
-) -> Sequence[tuple[Any, Any]]:
+) -> Writes:
     """The records that create the internal topics; the status says which ones cannot be created, and why.
 
     Who may not create all of them creates none, as in Kafka.

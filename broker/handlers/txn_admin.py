@@ -203,7 +203,7 @@ def write_txn_markers(broker: View, ctx: Context, request: WriteTxnMarkersReques
             if any(topic.partition_indexes for topic in marker.topics)
         ]
     )
-    return Decision(response, reads=flush_states)
+    return Decision(response, reads=tuple(flush_states))
 
 
 def _mark(

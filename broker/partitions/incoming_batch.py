@@ -18,6 +18,7 @@ from broker.partitions.record_rules import (
     refuse_records,
 )
 from broker.partitions.record_scan import Scan, scan_records
+from broker.turn.write import Batch, Write
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     CODEC_MASK,
@@ -35,7 +36,6 @@ from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.partitions.producers import Producers
-    from broker.turn.decision import Batch
     from storage.log.log import Log
 
 Buffer = bytes | bytearray | memoryview
@@ -50,7 +50,7 @@ _MAGIC_AND_CRC: Final = Struct(">bI")
 _HEADER_TAIL: Final = Struct(">hiqqqhii")  # the part of the header that the CRC covers
 
 
-class ClientBatch:
+class ClientBatch(Write):
     """One batch of records as a client has sent it. Timestamps are Unix milliseconds.
 
     records .. begins_at_zero   what is asked. begins_at_zero: a producer that is not known begins with sequence 0.

@@ -17,12 +17,13 @@ from broker.partitions.producers import STABLE, Producers
 from broker.partitions.record_rules import TopicRules
 from broker.partitions.waiters import Waiter, poll_all
 from broker.turn.executor import append
+from broker.turn.flush_state import Owner
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.cluster.topics import Topic, TopicPartition
-    from broker.turn.durability import FlushState
+    from broker.turn.write import Write
     from storage.files.env import Files
     from storage.files.errors import StorageError
     from storage.log.log import Log
@@ -32,7 +33,7 @@ SNAPSHOT_EVERY_BYTES: Final = 16 * 1024 * 1024  # bounds how much a start after 
 SNAPSHOT_BYTES_A_PRODUCER: Final = 400  # eight times its size in a snapshot: with many producers, fewer snapshots
 
 
-class Partition:
+class Partition(Owner):
     """A partition and its log. Timestamps are Unix milliseconds."""
 
     __slots__ = (
@@ -48,21 +49,17 @@ class Partition:
         "appended_bytes",
         "ceiling",
         "closed",
-        "flush_state",
         "high_watermark",
         "index",
         "info",
         "is_behind",
         "is_held",
-        "log",
         "metadata_version",
         "rules",
         "stable_waiters",
         "topic",
         "waiters",
     )
-
-    flush_state: FlushState  # of the log; set when the partition is opened
 
     def __init__(self, topic: Topic, index: int, log: Log, metadata: ClusterMetadata, files: Files) -> None:
         self.index, self.log = index, log
@@ -165,7 +162,7 @@ class Partition:
         batch.base_offset, batch.append_ms = repeated.base_offset, repeated.timestamp_ms
         return False
 
-    def not_written(self, write: ClientBatch | Marker, error: StorageError) -> None:
+    def not_written(self, write: Write, error: StorageError) -> None:
         """An append has failed."""
         if isinstance(write, ClientBatch):
             write.refused(self, error)

@@ -23,8 +23,8 @@ NOBODY: Final = -(1 << 63) - 1  # no producer id: requests may name any of 64 bi
 _ROW: Final = Struct("<hiqiqiii")
 _ROW_BYTES: Final = _ROW.size
 FAR: Final = -(2**31)  # a marker_delay_ms that has no room in a row
-_unpack = _ROW.unpack_from
-_pack = _ROW.pack_into
+_unpack: Final = _ROW.unpack_from
+_pack: Final = _ROW.pack_into
 
 
 class Row(NamedTuple):

@@ -6,12 +6,12 @@ Absent: tiered storage; segments stay where they are.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.cluster.followers import NO_CEILING
 from broker.cluster.topic_names import INTERNAL_TOPICS
 from broker.partitions.partition import Partition
-from broker.turn.durability import FlushState
+from broker.turn.flush_state import FlushState
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from broker.turn.turn import Turn
     from storage.log.log import Log
 
-logger = logging.getLogger("momus.partitions")
+logger: Final = logging.getLogger("momus.partitions")
 
-RETRY_MS = 1000  # until the next try to remove the files of a deleted topic
+RETRY_MS: Final = 1000  # until the next try to remove the files of a deleted topic
 
 
 class MetadataShard(Protocol):

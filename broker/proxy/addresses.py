@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker.cluster.nodes import Asker, Nodes
 
-log = logging.getLogger("momus.proxy")
+log: Final = logging.getLogger("momus.proxy")
 
 MOST_NAMES: Final = 200_000  # of topics
 _ENDPOINTS: Final = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)

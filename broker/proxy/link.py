@@ -20,7 +20,7 @@ from protocol.errors import MalformedError
 if TYPE_CHECKING:
     from broker.proxy.linked import Linked
 
-log = logging.getLogger("momus.proxy")
+log: Final = logging.getLogger("momus.proxy")
 
 _REPLY_HEAD: Final = Struct(">ii")
 COLLECTED_BYTES: Final = 1 << 16  # of a reply that is looked at, up to which it is collected

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from broker.wire.connection import Connection
     from broker.wire.route import Route
 
-log = logging.getLogger("momus.proxy")
+log: Final = logging.getLogger("momus.proxy")
 
 TOPIC_IDS_VERSION: Final = 7  # of CreateTopics, the newest that is declared
 LOOKED_AT: Final = HAS_ADDRESSES + 1  # the request itself is: it may be answered here

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.transaction import Partitions, Transaction
     from broker.coordinator.transactions.written import NextState
+    from broker.turn.decision import Writes
 
 BATCHES_SINCE: Final = 4  # AddPartitionsToTxn
 
@@ -103,6 +104,8 @@ class Ask:
 class _Adding(HotRequest):
     """The rule of both APIs, and producers that add the same partitions to one transaction after the other."""
 
+    MAY_WAIT = False
+
     def __init__(self, broker: Any) -> None:
         super().__init__(broker)
         self.view: View = broker
@@ -117,7 +120,7 @@ class _Adding(HotRequest):
         Source:  Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
         """
         accepted, is_refused = ask.accepted, False
-        writes: list[tuple[Any, NextState]] = []
+        writes: Writes = ()
         latest: dict[str, Transaction] = {}  # a request may name a transaction twice
         for part in ask.parts:
             name, shard = part.transactional_id, part.shard
@@ -147,7 +150,7 @@ class _Adding(HotRequest):
                 if part.step is None:
                     part.step = self.view.transactions.next_state(made)
                 part.step.transaction = made
-                writes.append((shard, part.step))
+                writes += ((shard, part.step),)
         if accepted is None:
             return Decision(writes=writes, repeats=None if is_refused else ask)
         accepted.writes = writes

@@ -9,6 +9,7 @@ Differs:  EndTxn is answered when the transaction is complete. Kafka answers whe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.transactions.rules import NeedsProducerIdError, end_transaction, end_transaction_v2
@@ -80,7 +81,7 @@ class EndTxn(HotRequest):
         Source:  Kafka's TransactionCoordinator.endTransaction; transactions/rules.py has the tables.
         """
         if ask.begun is None:
-            return self._view.transactions.with_new_id(ask.shard, lambda new_id: self._end(ask, ctx, new_id))
+            return self._view.transactions.with_new_id(ask.shard, partial(self._end, ask, ctx))
         shard, step = ask.shard, ask.step
         transaction: Transaction | None = shard.machine.transactions.get(ask.transactional_id)
         try:
@@ -107,11 +108,11 @@ class EndTxn(HotRequest):
             assert transaction is not None
             return Decision(transaction, shard=shard)
 
-        def follow(durable: bool) -> Decision:
-            done = transactions.send_markers(shard, made, durable, ctx.token)
-            return Decision(done, shard=shard, repeats=None if done is LATER else ask)
+        return transactions.end(shard, made, partial(self._prepared, ask, ctx, made))
 
-        return transactions.end(shard, made, follow)
+    def _prepared(self, ask: Ask, ctx: Context, made: Transaction, durable: bool) -> Decision:
+        done = self._view.transactions.send_markers(ask.shard, made, durable, ctx.token)
+        return Decision(done, shard=ask.shard, repeats=None if done is LATER else ask)
 
     def message(self, ctx: Context, request: EndTxnRequest) -> Decision:
         """See HotRequest."""

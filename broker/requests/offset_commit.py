@@ -12,9 +12,10 @@ Beyond Kafka: any broker answers OffsetCommit and OffsetFetch with `--brokers N`
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from broker.coordinator.groups.classic.commit_checks import check_offset_commit, on_offset_commit_accepted
+from broker.coordinator.groups.classic.commit_checks import NONE, check_offset_commit, on_offset_commit_accepted
 from broker.coordinator.groups.kinds import CLASSIC
 from broker.coordinator.offsets.commit_batch import CommitBatch, PlainCommit
 from broker.coordinator.offsets.commit_run import Commit, commit_of
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
+    from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.runtime import Shard
     from broker.turn.decision import Headers
 
 TIMES_IN: Final = 1  # the only version with a commit time for each partition
 TOPIC_IDS_SINCE: Final = 10
 MOST_MS: Final = 2**63 - 1  # what a record has room for
+_FIRST: Final = slice(0, None, 3)
+_SECOND: Final = slice(1, None, 3)
 NO_TIMERS: Final[Sequence[tuple[Hashable, int | None]]] = ()
 
 
@@ -91,6 +95,7 @@ class OffsetCommit(HotRequest):
 
     REQUEST = Shape(OffsetCommitRequest, "committed_offset", "committed_leader_epoch")
     REPLY = Shape(OffsetCommitResponse)
+    MAY_WAIT = False
 
     def __init__(self, broker: Any) -> None:
         super().__init__(broker)
@@ -119,11 +124,11 @@ class OffsetCommit(HotRequest):
                 shard = view.groups.require_for_offsets(ask.group_id, ctx)
             except KafkaError as error:
                 return _refused(found, codes, error.code)
-        machine = shard.machine
+        machine: GroupMachine = shard.machine
         group, timers = machine.groups.get(ask.group_id), NO_TIMERS
         if group is not None and group.group_type == CLASSIC:
             code = check_offset_commit(group, ctx.api_version, ask.generation, ask.member_id, ask.instance_id)
-            if code == ErrorCode.NONE:
+            if code is NONE:
                 timers = on_offset_commit_accepted(group, ask.member_id, ctx.now_ms)
         else:
             code = machine.check_offset_commit(
@@ -132,9 +137,9 @@ class OffsetCommit(HotRequest):
                 ask.generation,
                 ask.member_id,
                 ask.instance_id,
-                lambda: checked(found, view.config.offset_metadata_max_bytes),
+                partial(checked, found, view.config.offset_metadata_max_bytes) if group is not None else None,
             )
-        if code != ErrorCode.NONE:
+        if code is not NONE:
             return _refused(found, codes, code)
         if accepted is not None:
             accepted.timers = timers
@@ -144,7 +149,7 @@ class OffsetCommit(HotRequest):
         commit = _commit(view.config, ask, ctx, found)
         if commit.is_empty:
             end_offset = shard.log.end_offset
-            make = lambda: machine.simple_group_for(ask.group_id, end_offset)  # noqa: E731  # a step, not a function
+            make = partial(machine.simple_group_for, ask.group_id, end_offset)
             return Decision(codes, shard=shard, timers=timers, then=make)
         written = commit_of(commit, encode_headers(commit.headers), shard.log.config.max_message_bytes)
         decision = Decision(codes, shard=shard, writes=((shard, written),), timers=timers)
@@ -173,9 +178,10 @@ class OffsetCommit(HotRequest):
         """See HotRequest. Before v6 there is no leader epoch."""
         commit = ask.commit
         assert commit is not None
-        commit.offsets = fields[0 :: width + 1]
         if width > 1:
-            commit.leader_epochs = fields[1 :: width + 1]
+            commit.offsets, commit.leader_epochs = fields[_FIRST], fields[_SECOND]
+        else:
+            commit.offsets = fields[::2]
 
 
 def _refused(found: Found, codes: Codes, code: int) -> Decision:

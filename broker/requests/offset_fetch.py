@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.group_shards import GroupShards
-    from broker.coordinator.offsets.columns import TopicOffsets
+    from broker.coordinator.offsets.columns import Label, Mark, TopicOffsets
+    from broker.coordinator.offsets.table import OffsetTable
     from broker.coordinator.runtime import Shard
 
 GROUPS_SINCE: Final = 8
@@ -56,30 +57,23 @@ class Ask:
     partitions  of its only topic, if all offsets of the reply are these: it is packed again when they have moved.
     """
 
-    __slots__ = ("accepted", "label", "marks", "partitions", "shape", "shard", "sources")
+    __slots__ = ("accepted", "label", "last", "marks", "partitions", "shape", "shard", "sources", "table")
 
     def __init__(self, shard: Shard, sources: Sequence[TopicOffsets], partitions: Sequence[int]) -> None:
         self.shard = shard
         self.sources = sources
         self.partitions = partitions
-        self.shape = shard.machine.offsets.shape
-        self.marks: list[object] = []
-        self.label: object = None
+        self.table: OffsetTable = shard.machine.offsets
+        self.shape = self.table.shape
+        self.marks: list[Mark] = []
+        self.label: Label | None = None
+        self.last: object = None  # what moved() was then
         self.accepted: Decision | None = None
 
     def moved(self) -> tuple[Sequence[int], Sequence[int]] | None:
         """Offsets and leader epochs of the partitions. None: the reply has another form now."""
-        columns, wanted = self.sources[0], self.partitions
-        if columns.rare is not None or columns.label is not self.label:
-            return None
-        partitions, offsets, epochs, _ = columns.columns()
-        if partitions == wanted:
-            return (
-                (offsets,) if isinstance(offsets, int) else offsets,
-                (epochs,) * len(wanted) if isinstance(epochs, int) else epochs,
-            )
-        found = [each or (-1, -1) for each in columns.offsets_and_epochs(wanted)]
-        return [offset for offset, _ in found], [epoch for _, epoch in found]
+        assert self.label is not None
+        return self.sources[0].plain(self.label, self.partitions)
 
 
 class OffsetFetch(HotRequest):
@@ -87,6 +81,7 @@ class OffsetFetch(HotRequest):
 
     REQUEST = Shape(OffsetFetchRequest)
     REPLY = Shape(OffsetFetchResponse, "committed_offset", "committed_leader_epoch")
+    MAY_WAIT = False
 
     def __init__(self, broker: Any) -> None:
         super().__init__(broker)
@@ -152,10 +147,10 @@ class OffsetFetch(HotRequest):
         accepted = ask.accepted
         assert accepted is not None
         accepted.reply = None
-        if ask.shape != ask.shard.machine.offsets.shape:
+        if ask.shape != ask.table.shape:
             return OTHERWISE
-        for columns, mark in zip(ask.sources, ask.marks, strict=True):
-            if columns.seen is not mark:
+        for mark in ask.marks:
+            if not mark.is_valid:
                 moved = ask.moved() if ask.partitions else None
                 if moved is None:
                     return OTHERWISE
@@ -164,13 +159,12 @@ class OffsetFetch(HotRequest):
 
     def values(self, kept: Kept, decision: Decision, reply: Any) -> bool:
         """See HotRequest."""
-        if reply is None:
+        ask: Ask = kept.ask
+        if reply == ask.last:  # the offsets have come to rest
+            ask.marks = [each.mark() for each in ask.sources]
             return False
-        values = kept.values
-        if _is_same(values, *reply):  # the offsets have come to rest
-            kept.ask.marks = [each.mark() for each in kept.ask.sources]
-            return False
-        values[0::3], values[1::3] = reply
+        ask.last = reply
+        kept.values[0::3], kept.values[1::3] = reply
         return True
 
 

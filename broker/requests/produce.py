@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 LEADER_SINCE: Final = 10
 ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics
+IN_THE_BATCH: Final = "in the batch"  # the reply to a repeat: where the batch is in the log
 NOT_SERVED: Final = Decision()  # of a repeat that is out of the ordinary: it goes the general way
 
 _AT_THE_GATE: Final = {
@@ -141,7 +142,7 @@ class Produce(HotRequest):
         ask.keep()
         adds = kept.ctx.api_version >= PRODUCE_ADDS_SINCE
         kept.ctx.prepared = decision, partial(self._pass_gate_again, ask, adds)
-        decision.writes, decision.reads = ask.writes, (ask.partition.flush_state,)
+        decision.writes, decision.reads, decision.reply = ask.writes, (ask.partition.flush_state,), IN_THE_BATCH
 
     def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:
         """See HotRequest."""
@@ -167,7 +168,7 @@ class Produce(HotRequest):
             if producer is None or not has_producer(entry.batch.records) or self._is_open(ask, ctx, entry, producer):
                 self._judge(ask, ctx, entry)
                 ask.judged.append(entry)
-        writes = [(each.partition, each.batch) for each in ask.judged if each.is_new]
+        writes = tuple([(each.partition, each.batch) for each in ask.judged if each.is_new and each.partition])
         decision = Decision(shard=self._view.metadata_shard, writes=writes, apart=True)
         decision.then = partial(self._written, ask, ctx, decision, producer)
         return decision
@@ -299,7 +300,7 @@ class Produce(HotRequest):
                 self._refuse_at_gate(ask, entry, topic, KafkaError(code, _AT_THE_GATE.get(code)))
                 continue
             self._judge(ask, ctx, entry)
-            if entry.is_new:
+            if entry.is_new and entry.partition is not None:
                 with suppress(StorageError):  # the batch has been told
                     append(entry.partition, entry.batch, self.turn.now_ms, self.durability)
             self._settle(ask, ctx, entry)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.transaction import Partitions as TransactionPartitions
     from broker.partitions.partition import Partition
     from broker.partitions.record_rules import WrittenBeforeError
-    from broker.turn.durability import FlushState
+    from broker.turn.decision import Writes
+    from broker.turn.flush_state import FlushState
 
 TOPIC_IDS_SINCE: Final = 13
 
@@ -117,7 +118,7 @@ class Ask:
 
     batch: ClientBatch
     partition: Partition
-    writes: Sequence[tuple[Partition, ClientBatch]]
+    writes: Writes
     places: TransactionPartitions  # the partition, for the gate
 
     __slots__ = (
@@ -181,9 +182,9 @@ class Ask:
         if entry.partition is not None and error.code not in _NO_START_OFFSET:
             entry.start_offset = entry.partition.log.log_start_offset
 
-    def reads(self) -> list[FlushState]:
+    def reads(self) -> tuple[FlushState, ...]:
         """The logs that the answer depends on."""
-        return list(dict.fromkeys([*self.seen, *(partition.flush_state for partition, _ in self.appended)]))
+        return tuple(dict.fromkeys([*self.seen, *(partition.flush_state for partition, _ in self.appended)]))
 
     def take_sought(self) -> list[tuple[Partition, Entry, WrittenBeforeError]]:
         """What is to be looked up; it is looked up once."""

@@ -27,15 +27,16 @@ from storage.files.errors import StorageError
 if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.turn.decision import Decision
-    from broker.turn.durability import Held
     from broker.turn.executor import Executor
+    from broker.turn.flush_state import Held
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
     from broker.wire.parked import ParkedRequests
     from broker.wire.reply_stream import Reply
     from broker.wire.route import Route
 
-BODY: Final = 12  # where the request header's client id is in a frame
+KEY_END: Final = 8  # a frame begins with size, API and version,
+BODY: Final = 12  # and a correlation id; the client id follows
 MOST_BYTES: Final = 65_536  # of a request and its reply that are kept, without a field of any length
 MOST_KEPT: Final = 1024  # requests a connection and API
 MOST_ALIKE: Final = 4  # of them with the same prefix: fetches of one session that name different partitions
@@ -53,12 +54,12 @@ class Kept:
         "other",
         "pack",
         "reply",
-        "reply_size",
-        "rest",
+        "size",
         "statics",
         "tail",
         "unpack",
         "values",
+        "whole",
         "width",
     )
 
@@ -71,11 +72,20 @@ class Kept:
         self.after = slice(0, None, 1)  # where the bytes are that must be the same
         self.tail = b""  # what follows the field of any length, where there is one
         self.reply = b""  # the reply after its correlation id, up to the first field that differs
-        self.reply_size = 0
+        self.size = b""  # of it, as it begins
         self.pack: Any = None  # packs the rest of the reply
         self.values: list[Any] = []  # what it packs; empty: nothing differs
-        self.rest = b""  # the rest of the last reply
+        self.whole = b""  # the last reply after its correlation id
         self.other: Kept | None = None  # another one with the same prefix and other bytes after it
+
+
+class Misses:
+    """How many requests for one API came without a repeat since the last one; of a Table and of its Forms."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class Form:
@@ -84,9 +94,10 @@ class Form:
     Where a field is of any length, it is all of one version, and `find` finds the end of the prefix and the field.
     """
 
-    __slots__ = ("find", "kept", "prefix_bytes")
+    __slots__ = ("find", "kept", "misses", "prefix_bytes")
 
-    def __init__(self, prefix_bytes: int, find: Finder | None) -> None:
+    def __init__(self, misses: Misses, prefix_bytes: int, find: Finder | None) -> None:
+        self.misses = misses
         self.prefix_bytes = prefix_bytes
         self.find = find
         self.kept: dict[bytes, Kept] = {}
@@ -95,36 +106,39 @@ class Form:
 class Table:
     """The requests kept on one connection for one API."""
 
-    __slots__ = ("count", "forms", "held_bytes", "misses")
+    __slots__ = ("count", "forms", "held_bytes", "misses", "of_connection")
 
-    def __init__(self) -> None:
-        self.forms: dict[int, Form] = {}  # by size and version, or by version
+    def __init__(self, of_connection: dict[bytes, Form]) -> None:
+        self.forms: dict[bytes, Form] = {}  # by size, API and version as the frame has them, or by API and version
+        self.of_connection = of_connection  # the same ones, with those of other APIs
         self.count = 0
         self.held_bytes = 0
-        self.misses = 0  # requests without a repeat since the last one
+        self.misses = Misses()
 
     def is_worth_keeping(self) -> bool:
         """Whether another request is kept: where no repeats come, only the 8th, 16th, 32nd ... is."""
-        self.misses = misses = self.misses + 1
+        self.misses.count = misses = self.misses.count + 1
         return misses <= PATIENCE or not misses & (misses - 1)
 
-    def keep(self, key: int, prefix: bytes, kept: Kept, size: int, find: Finder | None) -> None:
+    def keep(self, key: bytes, prefix: bytes, kept: Kept, size: int, find: Finder | None) -> None:
         """Add a request. A full table is emptied first."""
         if self.count >= MOST_KEPT or self.held_bytes + size > KEPT_BYTES:
+            for each in self.forms:
+                del self.of_connection[each]
             self.forms.clear()
             self.count = self.held_bytes = 0
         form = self.forms.get(key)
         if form is None or (find is None and form.prefix_bytes != len(prefix)):
-            form = self.forms[key] = Form(len(prefix), find)
-        alike, each, is_new = [kept], form.kept.get(prefix), True
-        while each is not None:
-            if each.statics == kept.statics and each.tail == kept.tail:
+            form = self.forms[key] = self.of_connection[key] = Form(self.misses, len(prefix), find)
+        alike, other, is_new = [kept], form.kept.get(prefix), True
+        while other is not None:
+            if other.statics == kept.statics and other.tail == kept.tail:
                 is_new = False
             elif len(alike) < MOST_ALIKE:
-                alike.append(each)
-            each = each.other
-        for at, each in enumerate(alike):
-            each.other = alike[at + 1] if at + 1 < len(alike) else None
+                alike.append(other)
+            other = other.other
+        for at, one in enumerate(alike):
+            one.other = alike[at + 1] if at + 1 < len(alike) else None
         form.kept[prefix] = kept
         if is_new:
             self.count += 1
@@ -145,11 +159,13 @@ class HotRequest:
     REQUEST, REPLY  name the fields that differ from one request to the next. An OpenShape names one of any length.
     HAS_TEMPLATE    whether the reply to a repeat is the earlier one with other fields. Elsewhere `write_reply` makes
                     it, and requests that had to wait or whose reply has slices of files are kept too.
+    MAY_WAIT        whether the rule uses `ctx.token`, as one does that parks requests. Elsewhere a repeat has none.
     """
 
     REQUEST: ClassVar[Shape | OpenShape]
     REPLY: ClassVar[Shape]
     HAS_TEMPLATE: ClassVar[bool] = True
+    MAY_WAIT: ClassVar[bool] = True
 
     def __init__(self, broker: Any) -> None:
         self.api_key: int = self.REQUEST.cls.API_KEY
@@ -158,7 +174,8 @@ class HotRequest:
         self.executor: Executor = broker.router.executor
         self.parked: ParkedRequests = broker.router.parked
         self.route: Route = broker.router.routes[self.api_key]
-        self.is_open = isinstance(self.REQUEST, OpenShape)
+        self.key_at = 4 if isinstance(self.REQUEST, OpenShape) else 0  # in a frame; it ends where the version does
+        self.has_template, self.may_wait = self.HAS_TEMPLATE, self.MAY_WAIT
         self._finders: dict[int, Finder] = {}  # by version
 
     # -- what a file of this room says about its API
@@ -179,7 +196,10 @@ class HotRequest:
         raise NotImplementedError
 
     def values(self, kept: Kept, decision: Decision, reply: Any) -> bool:
-        """Put what differs in the reply into `kept.values[i :: width + 1]`. False: it is as in the reply before."""
+        """Put what differs in the reply into `kept.values[i :: width + 1]`. False: it is as in the reply before.
+
+        It is not asked where the Decision's reply is None.
+        """
         raise NotImplementedError
 
     def prepare(self, kept: Kept, decision: Decision) -> None:
@@ -205,55 +225,51 @@ class HotRequest:
 
     def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
         """Serve a repeat; see service.Shortcut."""
-        table: Table | None = connection.learned.get(self.api_key)
-        if table is None:
-            return None
-        version = data[position + 6] << 8 | data[position + 7]
-        form = table.forms.get(version if self.is_open else (stop - position) << 16 | version)
+        form: Form | None = connection.forms.get(data[position + self.key_at : position + KEY_END])
         if form is None:
             return None
         start, find = position + BODY, form.find
         if find is None:
             end = start + form.prefix_bytes
+            kept = form.kept.get(data[start:end])
+            if kept is None:
+                return None
+            if kept.width:
+                fields = kept.unpack(data, end)
+                while fields[kept.after] != kept.statics:
+                    kept = kept.other
+                    if kept is None:
+                        return None
+                    fields = kept.unpack(data, end)
+                self.fill(kept.ask, fields, kept.width)
         else:
             end, begin, last = _found(find, data, start)
-        kept = form.kept.get(data[start:end])
-        if kept is None:
-            return None
-        if kept.width:
-            fields = kept.unpack(data, end)
-            while fields[kept.after] != kept.statics:
-                kept = kept.other
-                if kept is None:
-                    return None
-                fields = kept.unpack(data, end)
-            self.fill(kept.ask, fields, kept.width)
-        elif find is not None:
-            if begin > last or data[last:stop] != kept.tail or last + len(kept.tail) != stop:
+            kept = form.kept.get(data[start:end])
+            if kept is None or begin > last or data[last:stop] != kept.tail or last + len(kept.tail) != stop:
                 return None
             self.fill(kept.ask, (memoryview(data)[begin:last],), 1)
-        ask, ctx = kept.ask, kept.ctx
-        table.misses = 0
-        ctx.now_ms = self.turn.now_ms
-        slot = connection.base + len(connection.out)
-        ctx.token = (connection, slot)
-        held = (connection, slot, data, position, stop)
+        form.misses.count = 0
+        ctx = kept.ctx
+        ctx.now_ms = now_ms = self.turn.now_ms
+        held = (connection, connection.base + len(connection.out), data, position, stop)
+        if self.may_wait:
+            ctx.token = held[:2]
         try:
-            decision = self.decide(ask, ctx)
+            decision = self.decide(kept.ask, ctx)
         except (KafkaError, StorageError):
             return None
         if decision.repeats is None:
             return None
         try:
-            reply = self.executor.carry_out(decision, ctx.now_ms, held)
+            reply = self.executor.carry_out(decision, now_ms, held)
         except (KafkaError, StorageError) as error:
             is_begun = decision.follow is not None and isinstance(error, KafkaError)
             return self._refuse(kept, held, correlation_id, error) if is_begun else None
-        if reply is not LATER and self.HAS_TEMPLATE:
-            if kept.values and self.values(kept, decision, reply):
-                kept.rest = kept.pack(*kept.values)
-            return REPLY_HEAD.pack(kept.reply_size, correlation_id) + kept.reply + kept.rest
-        return self._without_template(kept, reply, held, correlation_id)
+        if reply is LATER or not self.has_template:
+            return self._without_template(kept, reply, held, correlation_id)
+        if reply is not None and kept.values and self.values(kept, decision, reply):
+            kept.whole = kept.reply + kept.pack(*kept.values)
+        return kept.size + data[position + KEY_END : start] + kept.whole
 
     def _without_template(self, kept: Kept, reply: Any, held: Held, correlation_id: int) -> bytes:
         """A reply that is written again, or a request that waits."""
@@ -267,20 +283,20 @@ class HotRequest:
             return TAKEN
         self._park(kept, held, correlation_id)
         if reply is not LATER:
-            self.parked.answer(kept.ctx.token, reply)
+            self.parked.answer(held[:2], reply)
         return TAKEN
 
     def _refuse(self, kept: Kept, held: Held, correlation_id: int, error: Any) -> bytes:
         """A step after the first write has failed: something was written, so it cannot be decided again."""
         self._park(kept, held, correlation_id)
-        self.parked.refuse(kept.ctx.token, error.code)
+        self.parked.refuse(held[:2], error.code)
         return TAKEN
 
     def _park(self, kept: Kept, held: Held, correlation_id: int) -> None:
         connection, _, data, position, stop = held
-        ctx = kept.ctx
+        version = kept.ctx.api_version
         connection.out.append(None)
-        self.parked.park(ctx.token, ParkedRequest(self.route, ctx.api_version, correlation_id, data, position, stop))
+        self.parked.park(held[:2], ParkedRequest(self.route, version, correlation_id, data, position, stop))
 
     # -- keeping
 
@@ -293,12 +309,12 @@ class HotRequest:
         template = reply if self.HAS_TEMPLATE else b""
         if not isinstance(template, bytes) or connection.generation != self.turn.learned.generation:
             return  # in the second case the connection is about to drop what it has kept
-        table: Table = connection.learned.get(self.api_key) or Table()
+        table: Table = connection.learned.get(self.api_key) or Table(connection.forms)
         connection.learned[self.api_key] = table
         if not table.is_worth_keeping():
             return
         version, start = ctx.api_version, position + BODY
-        find, key = None, stop - position << 16 | version
+        find, key = None, data[position + self.key_at : position + KEY_END]
         kept = Kept(ask, ctx)
         replied = None
         try:
@@ -306,7 +322,7 @@ class HotRequest:
             if template:
                 replied = self.REPLY.cut(template, REPLY_HEAD.size, len(template), version, header="tags")
             if isinstance(asked, OpenCut):
-                find, key, kept.tail = self.finder(version), version, asked.tail
+                find, kept.tail = self.finder(version), asked.tail
                 if find(data, start)[0] != start + len(asked.prefix):
                     return
                 size = len(asked.prefix) + len(asked.tail) + len(template)
@@ -319,11 +335,13 @@ class HotRequest:
         if size > MOST_BYTES:
             return
         if replied is not None:
-            kept.reply, kept.reply_size = replied.prefix, len(template) - 4
+            kept.size, kept.reply, kept.whole = template[:4], replied.prefix, template[REPLY_HEAD.size :]
             if replied.statics:
                 at = REPLY_HEAD.size + len(replied.prefix)
-                kept.pack, kept.values, kept.rest = replied.pack, list(replied.unpack(template, at)), template[at:]
+                kept.pack, kept.values = replied.pack, list(replied.unpack(template, at))
         decision.reply, decision.repeats = None, AGAIN
+        if not self.MAY_WAIT:
+            ctx.token = None
         self.prepare(kept, decision)
         table.keep(key, asked.prefix, kept, size, find)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.coordinator.share.sessions import PartitionKey, ShareSession
     from broker.coordinator.share.table import LivePartition
     from broker.requests.share_fetch_read import Found, View
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 
 

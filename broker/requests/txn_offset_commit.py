@@ -10,9 +10,11 @@ Behaviour: the checks in order: the topic exists, the offsets' partition is part
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
+from broker.coordinator.groups.classic.commit_checks import NONE
 from broker.coordinator.offsets.commit_batch import CommitBatch, PlainCommit
 from broker.coordinator.offsets.commit_run import Commit, commit_of
 from broker.coordinator.offsets.provenance import provenance
@@ -121,6 +123,7 @@ class TxnOffsetCommit(HotRequest):
         TxnOffsetCommitRequest, "producer_id", "producer_epoch", "committed_offset", "committed_leader_epoch"
     )
     REPLY = Shape(TxnOffsetCommitResponse)
+    MAY_WAIT = False
 
     def __init__(self, broker: Any) -> None:
         super().__init__(broker)
@@ -146,7 +149,7 @@ class TxnOffsetCommit(HotRequest):
                 ask.place = {OFFSETS_TOPIC: (view.groups.index_of(ask.group_id),)}
                 if version < OFFSETS_ADD_SINCE and not view.config.transaction_partition_verification_enable:
                     code = unverified(view.transactions, ask.transactional_id, ask.producer_id, ask.producer_epoch)
-                    return _refused(ask, code) if code != ErrorCode.NONE else self._commit(ask, ctx)
+                    return _refused(ask, code) if code is not NONE else self._commit(ask, ctx)
                 if not ask.transactional_id:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
                 ask.coordinator = view.transactions.shard(ask.transactional_id)
@@ -171,8 +174,8 @@ class TxnOffsetCommit(HotRequest):
             writes = ((coordinator, ask.step),)
         elif until.durable_offset >= until.log.end_offset:
             return self._commit(ask, ctx)
-        decision = Decision(writes=writes, until=until, follow=lambda durable: self._added(ask, ctx, durable))
-        if accepted is not None and not self.turn.fsync and self._check(ask, ctx) == ErrorCode.NONE:
+        decision = Decision(writes=writes, until=until, follow=partial(self._added, ask, ctx))
+        if accepted is not None and not self.turn.fsync and self._check(ask, ctx) is NONE:
             decision.repeats = ask  # nothing that follows can be refused
         return decision
 
@@ -201,14 +204,14 @@ class TxnOffsetCommit(HotRequest):
             ask.generation,
             ask.member_id,
             ask.instance_id,
-            lambda: checked(ask.found, self._view.config.offset_metadata_max_bytes),
+            partial(checked, ask.found, self._view.config.offset_metadata_max_bytes),
         )
         return code
 
     def _commit(self, ask: Ask, ctx: Context) -> Decision:
         """The offsets' partition is part of the transaction, which is durable."""
         code = self._check(ask, ctx)
-        if code != ErrorCode.NONE:
+        if code is not NONE:
             return _refused(ask, code)
         if ask.accepted is not None:
             return ask.accepted
@@ -220,8 +223,9 @@ class TxnOffsetCommit(HotRequest):
         add_runs(commit, ask.found, config.offset_metadata_max_bytes, ctx.now_ms)
         if commit.is_empty:
             end_offset = shard.log.end_offset
-            make = lambda: shard.machine.simple_group_for(ask.group_id, end_offset)  # noqa: E731  # as above
-            return Decision(ask.codes, shard=shard, then=make)
+            return Decision(
+                ask.codes, shard=shard, then=partial(shard.machine.simple_group_for, ask.group_id, end_offset)
+            )
         written = commit_of(commit, encode_headers(commit.headers), shard.log.config.max_message_bytes)
         decision = Decision(ask.codes, shard=shard, writes=((shard, written),))
         if isinstance(written, PlainCommit) and not any(map(any, ask.codes)) and ask.coordinator is not None:
@@ -231,7 +235,7 @@ class TxnOffsetCommit(HotRequest):
     def message(self, ctx: Context, request: TxnOffsetCommitRequest) -> Decision:
         """See HotRequest."""
         ask = Ask(request)
-        return self.answered(self.decide(ask, ctx), lambda codes: _response(ask, codes))
+        return self.answered(self.decide(ask, ctx), partial(_response, ask))
 
     def prepare(self, kept: Kept, decision: Decision) -> None:
         """Build the constant parts of the batch once."""

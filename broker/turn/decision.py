@@ -8,18 +8,17 @@ durable. A Decision that is thrown away has changed nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState, Owner
+    from broker.turn.write import Write
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 # key, value, and record headers if any; a value of None is a tombstone
 Record: TypeAlias = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, Headers]
 Token: TypeAlias = Hashable  # names a parked request
-# of one batch: its buffers, last offset, largest timestamp in Unix milliseconds, and size in bytes
-Batch: TypeAlias = tuple[Sequence[Any], int, int, int]
-Span: TypeAlias = list[tuple[bytes, int]]  # batches that are valid only together: (bytes, last offset) of each
+Writes: TypeAlias = "tuple[tuple[Owner, Write], ...]"
 
 
 class _Later:
@@ -39,16 +38,6 @@ class _NoReply:
 LATER: Final = _Later()
 NO_REPLY: Final = _NoReply()
 AGAIN: Final = "again"
-
-
-class Write(Protocol):
-    """Records for one log, and the state that they change."""
-
-    def build(self, log: Any, base_offset: int, now_ms: int) -> Batch | Span:
-        """The records as they go into the log, from `base_offset` on."""
-
-    def replay(self, target: Any, base_offset: int, now_ms: int) -> None:
-        """Change the state of the log's owner as a start does that reads these records."""
 
 
 class Decision:
@@ -99,9 +88,9 @@ class Decision:
         records: Sequence[Record] = (),
         *,
         shard: Any = None,
-        writes: Sequence[tuple[Any, Write]] = (),
+        writes: Writes = (),
         apart: bool = False,
-        reads: Sequence[FlushState] = (),
+        reads: tuple[FlushState, ...] = (),
         timers: Sequence[tuple[Hashable, int | None]] = (),
         wake: Sequence[tuple[Token, Any]] = (),
         then: Callable[[], Any] | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.turn.decision import LATER, NO_REPLY, Decision
@@ -10,13 +11,15 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.turn.decision import Token, Write
-    from broker.turn.durability import Durability, FlushState, Held
+    from broker.turn.decision import Token
+    from broker.turn.durability import Durability
+    from broker.turn.flush_state import FlushState, Held, Owner
     from broker.turn.turn import Turn
+    from broker.turn.write import Write
 
 WAITS: Final = Decision(LATER)  # for a sync, after which the rest of a decision is carried out
 
-logger = logging.getLogger("momus.executor")
+logger: Final = logging.getLogger("momus.executor")
 
 
 class Answers(Protocol):
@@ -29,19 +32,19 @@ class Answers(Protocol):
         """Answer one with an error. None: the one for what was lost with a failed write."""
 
 
-def append(target: Any, write: Write, now_ms: int, durability: Durability | None) -> None:
+def append(target: Owner, write: Write, now_ms: int, durability: Durability | None) -> None:
     """Append records to a log and replay them.
 
-    target      the owner of the log: a shard or a partition. Its `not_written` is called when the append fails.
+    target      the owner of the log. Its `not_written` is called when the append fails.
     durability  has the log flushed at the end of the turn; None: the caller has it written.
     Shape:      one record batch, or several that are valid only together (FORMAT.md).
     Errors:     StorageError: nothing was appended.
     """
     log = target.log
-    base_offset: int = log.end_offset
+    base_offset = log.end_offset
     batch = write.build(log, base_offset, now_ms)
     try:
-        if batch.__class__ is list:
+        if isinstance(batch, list):
             log.append_together(batch, max_timestamp_ms=now_ms)
         else:
             buffers, last_offset, max_timestamp_ms, size = batch
@@ -56,12 +59,6 @@ def append(target: Any, write: Write, now_ms: int, durability: Durability | None
     write.replay(target, base_offset, now_ms)
 
 
-def _pass_over(decision: Decision, error: StorageError) -> None:
-    """A write cannot be made. Errors: StorageError, unless the others are to be made all the same."""
-    if decision.then is None or not decision.apart:
-        raise error
-
-
 class Executor:
     """Carries out decisions."""
 
@@ -69,7 +66,7 @@ class Executor:
         self._turn = turn
         self._durability = turn.durability
         self._answers = answers
-        self.metadata: Any = None  # the shard of the cluster's metadata, on which every reply depends
+        self.metadata: Owner | None = None  # the shard of the cluster's metadata, on which every reply depends
 
     def carry_out(
         self,
@@ -91,29 +88,30 @@ class Executor:
         """
         while decision.follow is not None:
             decision = self._take_step(decision, held, now_ms, is_clients, token)
-        durability, shard, writes = self._durability, decision.shard, decision.writes
+        durability, writes = self._durability, decision.writes
+        shard: Owner | None = decision.shard
         if decision.records:
             self._append_records(decision, now_ms, is_clients)
-        for target, _ in writes if is_clients and not decision.apart else ():
-            target.before_write()
-        for target, write in writes:
-            try:
-                append(target, write, now_ms, durability)
-            except StorageError as error:
-                _pass_over(decision, error)
+        if decision.apart or len(writes) > 1:
+            self._write(decision, now_ms, is_clients)
+        elif writes:
+            target, write = writes[0]
+            if is_clients:
+                target.before_write()
+            append(target, write, now_ms, durability)
         if decision.timers:
-            deadlines = shard.deadlines
+            deadlines = decision.shard.deadlines
             for name, deadline_ms in decision.timers:
                 deadlines.set(name, deadline_ms)
-        for token, response in decision.wake:
-            shard.parked.discard(token)
-            self._answers.answer(token, response, shard.flush_state)
+        if decision.wake:
+            self._wake(decision)
         reply = decision.reply
         if decision.then is not None:
             replaced = decision.then()
             reply = reply if replaced is None else replaced
         if held is not None and reply is not LATER and reply is not NO_REPLY:
-            if shard is None or durability.fsync or self.metadata.flush_state.queued:
+            metadata = self.metadata
+            if shard is None or durability.fsync or metadata is None or metadata.flush_state.queued:
                 self.hold(decision, held)
             else:  # as `hold`, for most requests
                 for flush_state in decision.reads:
@@ -123,6 +121,25 @@ class Executor:
                 if shard.flush_state.queued:
                     shard.flush_state.held.append(held)
         return reply
+
+    def _write(self, decision: Decision, now_ms: int, is_clients: bool) -> None:
+        """Several writes, or writes apart."""
+        durability = self._durability
+        if is_clients and not decision.apart:
+            for target, _ in decision.writes:
+                target.before_write()
+        for target, write in decision.writes:
+            try:
+                append(target, write, now_ms, durability)
+            except StorageError:
+                if decision.then is None or not decision.apart:
+                    raise  # else the others are made all the same
+
+    def _wake(self, decision: Decision) -> None:
+        shard = decision.shard
+        for token, response in decision.wake:
+            shard.parked.discard(token)
+            self._answers.answer(token, response, shard.flush_state)
 
     def _append_records(self, decision: Decision, now_ms: int, is_clients: bool) -> None:
         if is_clients and decision.shard.is_short():
@@ -136,8 +153,9 @@ class Executor:
         durability, until, follow, writes = self._durability, decision.until, decision.follow, decision.writes
         assert until is not None
         assert follow is not None
-        for target, _ in writes if is_clients else ():
-            target.before_write()
+        if is_clients:
+            for target, _ in writes:
+                target.before_write()
         for target, write in writes:
             append(target, write, now_ms, durability if durability.fsync else None)
         if until.durable_offset >= until.log.end_offset:
@@ -148,7 +166,7 @@ class Executor:
             token = held[:2] if held is not None else token
             if decision.shard is not None and token is not None:
                 decision.shard.parked.add(token)
-            until.then(lambda durable: self._later(decision, token, is_clients, durable))
+            until.then(partial(self._later, decision, token, is_clients))
             return WAITS
         decision.repeats = following.repeats
         return following
@@ -195,7 +213,9 @@ class Executor:
     def hold(self, decision: Decision, held: Held) -> None:
         """Hold the reply until the logs that it depends on are durable."""
         durability, shard = self._durability, decision.shard
-        states = durability.unsettled_shards() if shard is None else (shard.flush_state, self.metadata.flush_state)
+        metadata, states = self.metadata, durability.unsettled_shards()
+        if shard is not None and metadata is not None:
+            states = [shard.flush_state, metadata.flush_state]
         for flush_state in states:
             durability.hold(flush_state, held)
         for flush_state in decision.reads:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
 
-logger = logging.getLogger("momus.jobs")
+logger: Final = logging.getLogger("momus.jobs")
 
 
 class Jobs:

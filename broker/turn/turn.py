@@ -11,7 +11,8 @@ from broker.turn.learned import Learned
 from broker.turn.timers import Timers
 
 if TYPE_CHECKING:
-    from broker.turn.durability import Durability, FlushState
+    from broker.turn.durability import Durability
+    from broker.turn.flush_state import FlushState
     from broker.turn.metrics import Metrics
     from storage.files.env import Env
     from storage.log.log import Log

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.turn.turn import Turn
 
-PATIENCE_MS = 1000  # a client without progress is kept so long while the limit is exceeded but not doubled
+PATIENCE_MS: Final = 1000  # a client without progress is kept so long while the limit is exceeded but not doubled
 
 
 class SlowClient(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addresses import client_host
 from broker.wire.reply_queue import SMALL_BYTES, ReplyQueue
@@ -15,16 +15,16 @@ from protocol.api import ApiKey
 if TYPE_CHECKING:
     from broker.wire.service import Service
 
-log = logging.getLogger("momus.connection")
+log: Final = logging.getLogger("momus.connection")
 
-FRAME_HEAD = Struct(">ihhi")  # size, api key, api version, correlation id
-WRITE_BUFFER_BYTES = 1 << 15  # unsent bytes in the transport above which a client is slow
-BACKLOG_SLOTS = 4096  # unsent replies above which a connection's requests wait
-UNREAD_BYTES = 1 << 62  # more than any frame has
-SLICE_MS = 5  # of work for one connection before others are served
-LARGE_BYTES = 4096  # of a request that may be put off
+FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
+WRITE_BUFFER_BYTES: Final = 1 << 15  # unsent bytes in the transport above which a client is slow
+BACKLOG_SLOTS: Final = 4096  # unsent replies above which a connection's requests wait
+UNREAD_BYTES: Final = 1 << 62  # more than any frame has
+SLICE_MS: Final = 5  # of work for one connection before others are served
+LARGE_BYTES: Final = 4096  # of a request that may be put off
 # whose replies may be large however small the request is; where a client waits for one, it waits for no other
-LARGE_REPLIES = frozenset(
+LARGE_REPLIES: Final = frozenset(
     (
         ApiKey.METADATA,
         ApiKey.DESCRIBE_CONFIGS,
@@ -46,6 +46,7 @@ class Connection(ReplyQueue):
         "__weakref__",
         "client",
         "fetch_waits",
+        "forms",
         "generation",
         "guard",
         "host",
@@ -77,6 +78,7 @@ class Connection(ReplyQueue):
         self.parts_size = self.needed = 0  # needed: bytes of the incomplete frame, size field included
         self.write_paused = False  # the transport asked to stop writing
         self.learned: dict[int, Any] = {}  # by API: what is kept of earlier requests for their repeats
+        self.forms: dict[bytes, Any] = {}  # the forms in it, by the bytes that name them
         self.generation = 0  # of Learned: `learned` is valid while it is the same
         self.fetch_waits: dict[int, Any] | None = None  # Fetches with a timer: parked, or answered a moment ago
         self.parked: set[int] = set()  # slots of requests that wait in the broker
@@ -327,6 +329,7 @@ class Connection(ReplyQueue):
         """Drop the requests that are kept for their repeats: what they rely on may have changed."""
         self.generation = generation
         self.learned.clear()
+        self.forms.clear()
 
     def _keep(self, data: bytes, position: int, end: int) -> None:
         """Keep an incomplete frame, or frames that must wait."""

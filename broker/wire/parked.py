@@ -11,7 +11,7 @@ from broker.wire.route import encode_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
     from broker.wire.reply_stream import Reply
@@ -121,7 +121,7 @@ class ParkedRequests:
             for wait in list(connection.fetch_waits.values()):
                 wait.cancel()
             connection.fetch_waits.clear()
-        connection.learned.clear()  # what shortcuts keep there refers to the connection
+        connection.forget(connection.generation)  # what is kept for repeats refers to the connection
         connection.out = []
 
 

@@ -16,7 +16,7 @@ from protocol.header import decode_request_header
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.turn.durability import Held
+    from broker.turn.flush_state import Held
     from broker.turn.turn import Turn
     from broker.wire.reply_stream import Reply
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.wire.reply_stream import FULL_BYTES, Reply, ReplyStream, size_of
 
 if TYPE_CHECKING:
     from broker.wire.service import Service
 
-SMALL_BYTES = 4096  # a connection that holds less is not counted
+SMALL_BYTES: Final = 4096  # a connection that holds less is not counted
 
 
 class ReplyQueue:

@@ -25,7 +25,7 @@ NULL_PROTOCOL_SINCE: Final = 7  # JoinGroup
 _WITH_RECORDS: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)  # in their responses, as slices of files
 MOST_INT32: Final = 2**31 - 1
 SMALL_RECORDS_BYTES: Final = 1 << 15
-SMALL_FETCH_BYTES = 1 << 16  # up to this size, reading the records at once is faster than streaming them
+SMALL_FETCH_BYTES: Final = 1 << 16  # up to this size, reading the records at once is faster than streaming them
 
 
 class Route:

@@ -23,20 +23,20 @@ from protocol.header import decode_request_header
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.turn.durability import FlushState, Held
+    from broker.turn.flush_state import FlushState, Held
     from broker.turn.turn import Turn
     from broker.wire.connection import Connection
     from broker.wire.reply_stream import Reply
     from broker.wire.service import Shortcut
 
-logger = logging.getLogger("momus.router")
+logger: Final = logging.getLogger("momus.router")
 
 _FRAME_HEAD: Final = Struct(">ihhi")  # size, api key, api version, correlation id
 PRODUCE: Final = int(ApiKey.PRODUCE)
 METADATA: Final = int(ApiKey.METADATA)
 JOIN_GROUP: Final = int(ApiKey.JOIN_GROUP)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
-METADATA_BYTES = 1 << 20  # of a Metadata request: 40,000 topics; a million would block the loop for seconds
+METADATA_BYTES: Final = 1 << 20  # of a Metadata request: 40,000 topics; a million would block the loop for seconds
 
 
 class Groups(Protocol):

@@ -38,7 +38,7 @@ class Source(Protocol):
     shared: int  # counts up whenever they do: then a file must be asked again before it is changed
 
 
-PRIVATE_MODE = 0o600
+PRIVATE_MODE: Final = 0o600
 
 
 class SystemFiles:

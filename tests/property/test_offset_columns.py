@@ -68,7 +68,7 @@ def test_columns_hold_what_a_dict_would(steps):
             columns.replay_run(tuple(partitions), tuple(offsets), tuple(epochs), time_ms, what, dense=dense)
             for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
                 model[partition] = Committed(offset, epoch, "", time_ms, -1, what)
-        assert columns.seen is not seen
+        assert not seen.is_valid
         assert columns.partitions() == sorted(model)
         assert columns.live == len(model)
         assert {p: columns.get(p) for p in range(-1, 20)} == {p: model.get(p) for p in range(-1, 20)}

@@ -18,7 +18,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from broker.base.context import Context
-from broker.coordinator.groups.classic.commit_checks import check_offset_commit, check_txn_offset_commit
+from broker.coordinator.groups.classic.commit_checks import NONE, check_offset_commit, check_txn_offset_commit
 from broker.coordinator.groups.classic.group import ClassicGroup
 from broker.coordinator.groups.common import assignment_epoch_checks
 from broker.coordinator.groups.common.group import THE_GROUP
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.offsets.snapshots import PendingRecord, Sender
 
-logger = logging.getLogger("momus.groups")
+logger: Final = logging.getLogger("momus.groups")
 
 EXPIRY_TIMER: Final = ("offsets",)
 GROUPS_A_SLICE: Final = 1000  # checked for expired offsets in one turn of the event loop: about 2 ms
 
-_SHORT = Struct(">h")
+_SHORT: Final = Struct(">h")
 
 
 class MetadataHolder(Protocol):
@@ -161,7 +161,7 @@ class GroupMachine:
         """
         group = self.groups.get(group_id)
         if group is None and generation_id < 0:
-            return ErrorCode.NONE
+            return NONE
         if group is not None and group.group_type != CLASSIC:
             if not group.has_offsets:
                 return ErrorCode.GROUP_ID_NOT_FOUND
@@ -199,7 +199,7 @@ class GroupMachine:
         """Whether the group answers an OffsetFetch; NONE if so. A classic group always does."""
         group = self.groups.get(group_id)
         if group is None or group.group_type == CLASSIC:
-            return ErrorCode.NONE
+            return NONE
         if not group.has_offsets:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return assignment_epoch_checks.check_fetch(member_id, member_epoch, group.committer(member_id))

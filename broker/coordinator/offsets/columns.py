@@ -15,6 +15,7 @@ from broker.coordinator.offsets.rows import Cells, Rows, put
 
 T = TypeVar("T")
 _new: Final = tuple.__new__  # a NamedTuple's own is a function in Python, compiled or not
+NOTHING: Final = (-1, -1, -1)  # offset, epoch and time where nothing is committed
 
 
 class Committed(NamedTuple):
@@ -77,22 +78,30 @@ class Rare:
         return not (self.metadata or self.expire or self.other_ids or self.pending)
 
 
+class Mark:
+    """Given to who keeps a reply: `is_valid` until the columns change."""
+
+    __slots__ = ("is_valid",)
+
+    def __init__(self) -> None:
+        self.is_valid = True
+
+
 class More:
     """What most columns have none of, beside their label."""
 
-    __slots__ = ("label", "rare", "seen")
+    __slots__ = ("label", "mark", "rare")
 
     def __init__(self, label: Label) -> None:
         self.label = label
         self.rare: Rare | None = None
-        self.seen: object | None = None
+        self.mark: Mark | None = None
 
 
 class TopicOffsets:
     """Rows in the order of their partitions.
 
-    `label` names the topic. `seen` is the mark that a kept reply compares: every change of the columns removes it.
-    There are as many objects as groups: two slots, 48 bytes.
+    `label` names the topic. There are as many objects as groups: two slots, 48 bytes.
     """
 
     __slots__ = ("_more", "_rows")
@@ -116,12 +125,6 @@ class TopicOffsets:
         return None if isinstance(more, Label) else more.rare
 
     @property
-    def seen(self) -> object | None:
-        """The mark, if nothing has changed since it was given."""
-        more = self._more
-        return None if isinstance(more, Label) else more.seen
-
-    @property
     def live(self) -> int:
         """How many partitions have a commit."""
         return rows.count(self._rows)
@@ -143,12 +146,12 @@ class TopicOffsets:
         """The time of the oldest commit; -1: there is none."""
         return -1 if self._rows is None else rows.oldest_ms(self._rows)
 
-    def mark(self) -> object:
-        """The mark that `seen` holds until the next change."""
+    def mark(self) -> Mark:
+        """A mark that is valid until the next change."""
         more = self._with_more()
-        if more.seen is None:
-            more.seen = object()
-        return more.seen
+        if more.mark is None:
+            more.mark = Mark()
+        return more.mark
 
     def partitions(self) -> list[int]:
         """The partitions that have a commit, in order."""
@@ -180,6 +183,27 @@ class TopicOffsets:
     def offsets_and_epochs(self, partitions: Sequence[int]) -> list[tuple[int, int] | None]:
         """Offset and leader epoch of each of these partitions that has a commit."""
         return rows.get_all(self._rows, partitions)
+
+    def plain(self, label: Label, partitions: Sequence[int]) -> tuple[Sequence[int], Sequence[int]] | None:
+        """Offsets and leader epochs of these partitions, -1 where one has no commit.
+
+        None: what few commits have is among them, or the label is another one.
+        """
+        more = self._more
+        if more is not label and (isinstance(more, Label) or more.label is not label or more.rare is not None):
+            return None
+        held = self._rows
+        if len(partitions) == 1:
+            offset, epoch, _ = rows.get(held, partitions[0]) or NOTHING
+            return (offset,), (epoch,)
+        known, offsets, epochs, _ = rows.cells(held)
+        if known == partitions:
+            return (
+                (offsets,) if isinstance(offsets, int) else offsets,
+                (epochs,) * len(partitions) if isinstance(epochs, int) else epochs,
+            )
+        found = [each or NOTHING[:2] for each in rows.get_all(held, partitions)]
+        return [each[0] for each in found], [each[1] for each in found]
 
     def _with_more(self) -> More:
         more = self._more
@@ -254,7 +278,7 @@ class TopicOffsets:
         if more.rare is None:
             more.rare = Rare()
         more.rare.pending.setdefault(partition, {})[producer_id] = pending
-        more.seen = None
+        _invalidate(more)
 
     def replay_ended(self, partition: int, producer_id: int) -> Pending | None:
         """Remove and answer the pending offset of a transaction that has ended."""
@@ -269,11 +293,11 @@ class TopicOffsets:
         return pending
 
     def _replay_change(self) -> None:
-        """Remove the mark, and free `rare` when it is empty."""
+        """Make the mark invalid, and free `rare` when it is empty."""
         more = self._more
         if isinstance(more, Label):
             return
-        more.seen = None
+        _invalidate(more)
         if more.rare is None or more.rare.is_empty:
             self._more = more.label
 
@@ -296,6 +320,12 @@ class TopicOffsets:
         _keep(rare.metadata, partition, committed.metadata, bool(committed.metadata))
         _keep(rare.expire, partition, committed.expire_timestamp_ms, committed.expire_timestamp_ms >= 0)
         _keep(rare.other_ids, partition, committed.topic_id, other_id)
+
+
+def _invalidate(more: More) -> None:
+    if more.mark is not None:
+        more.mark.is_valid = False
+        more.mark = None
 
 
 def _keep(by_partition: dict[int, T], partition: int, value: T, is_there: bool) -> None:

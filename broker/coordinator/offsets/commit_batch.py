@@ -7,28 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fastcrc import crc32
 
+from broker.turn.write import Batch, Write
 from protocol.record import varint
 from protocol.record_batch import TRANSACTIONAL
 
 if TYPE_CHECKING:
     from broker.coordinator.offsets.columns import TopicOffsets
     from broker.coordinator.offsets.pending import PendingOffsets
-    from broker.turn.decision import Batch, Headers
+    from broker.turn.decision import Headers
 
 Producer = tuple[int, int]  # id and epoch
 
-crc32c = crc32.iscsi
-BATCH_HEAD = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
+crc32c: Final = crc32.iscsi
+BATCH_HEAD: Final = Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
 # attributes, last offset delta, first and last time, producer id and epoch, base sequence, record count
-BATCH_TAIL = Struct(">hiqqqhii")
-VALUE_HEAD = Struct(">hqiBq")  # version, offset, leader epoch, length of the metadata, commit timestamp
-TEMPLATE_RECORDS_KEPT = 50_000  # of all templates together; about 0.5 kB each
-RECORD_BYTES = 48  # of a record beside its key's prefix and the tags: lengths, deltas, partition, value
-ZERO_ID = bytes(16)
+BATCH_TAIL: Final = Struct(">hiqqqhii")
+VALUE_HEAD: Final = Struct(">hqiBq")  # version, offset, leader epoch, length of the metadata, commit timestamp
+TEMPLATE_RECORDS_KEPT: Final = 50_000  # of all templates together; about 0.5 kB each
+RECORD_BYTES: Final = 48  # of a record beside its key's prefix and the tags: lengths, deltas, partition, value
+ZERO_ID: Final = bytes(16)
 
 
 def offset_key_prefix(group_id: str, topic: str) -> bytes:
@@ -37,14 +38,17 @@ def offset_key_prefix(group_id: str, topic: str) -> bytes:
     return b"\x00\x01" + len(group).to_bytes(2, "big") + group + len(name).to_bytes(2, "big") + name
 
 
-class PlainCommit:
+class PlainCommit(Write):
     """Offsets that a group commits on partitions of one topic, without metadata: one batch (see turn/decision.py).
 
     offsets, leader_epochs   one for each of the partitions; set before each use.
+    columns                  those that a plain commit changes, once it has been replayed. Who keeps a commit for
+                             later drops it when columns are removed (turn/learned.py).
     producer, sender         id and epoch: the offsets are pending until its marker; the headers say who commits them.
     """
 
     __slots__ = (
+        "columns",
         "count",
         "dense",
         "group_id",
@@ -68,6 +72,7 @@ class PlainCommit:
         self.leader_epochs: Sequence[int] = ()
         self.producer: Producer | None = None
         self.sender: Headers = ()
+        self.columns: TopicOffsets | None = None
 
     def build(self, log: Any, base_offset: int, now_ms: int) -> Batch:
         """The batch as it goes into the log."""
@@ -75,14 +80,16 @@ class PlainCommit:
 
     def replay(self, shard: Any, base_offset: int, now_ms: int) -> None:
         """The offsets become the group's, or pending."""
-        machine, producer = shard.machine, self.producer
+        producer = self.producer
         if producer is None:
-            columns: TopicOffsets = machine.offsets.topic_or_new(self.group_id, self.topic)
+            columns = self.columns
+            if columns is None:
+                columns = self.columns = shard.machine.offsets.topic_or_new(self.group_id, self.topic)
             columns.replay_run(
                 self.partitions, self.offsets, self.leader_epochs, now_ms, self.topic_id, dense=self.dense
             )
             return
-        pending: PendingOffsets = machine.pending
+        pending: PendingOffsets = shard.machine.pending
         pending.replay_run(
             producer[0],
             self.group_id,

@@ -21,11 +21,12 @@ from broker.coordinator.offsets.commit_batch import (
 from broker.coordinator.offsets.spans import span_batches
 from broker.coordinator.records import offset_value
 from broker.turn.decision import Headers, Record
+from broker.turn.write import Batch, Span, Write
 from protocol.record_batch import TRANSACTIONAL, build_batch
 
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
-    from broker.turn.decision import Batch, Headers, Record, Span
+    from broker.turn.decision import Headers, Record
     from storage.log.log import Log
 
 RUN_PARTITIONS: Final = 2000  # of one topic: a template is kept for each size of commit (see template_of)
@@ -72,7 +73,7 @@ class Run:
         return Committed(self.offsets[place], self.leader_epochs[place], "", now_ms, -1, self.topic_id)
 
 
-class Commit:
+class Commit(Write):
     """The offsets that one request commits for one group: all or nothing. `producer`: pending until its marker.
 
     Shape: one batch; a plain commit that is too large for one takes several, valid only together (spans.py).

@@ -23,8 +23,14 @@ MOST_PARTITION: Final = (1 << PARTITION_BITS) - 1
 MOST_TIME: Final = (1 << TIME_BITS) - 1
 MOST_EPOCH: Final = (1 << EPOCH_BITS) - 1
 
-START, EPOCH, TIME, SHAPE, HEAD = range(5)
-EPOCHS, TIMES, GAPS = 1, 2, 4  # flags of SHAPE: what each row has
+START: Final = 0  # the cells of the head
+EPOCH: Final = 1
+TIME: Final = 2
+SHAPE: Final = 3
+HEAD: Final = 4  # where the rows begin
+EPOCHS: Final = 1  # flags of SHAPE: what each row has
+TIMES: Final = 2
+GAPS: Final = 4
 FLAG_BITS: Final = 3
 ALL: Final = EPOCHS | TIMES | GAPS
 WIDTH: Final = tuple(1 + flags.bit_count() for flags in range(ALL + 1))  # cells a row, by flags
@@ -136,9 +142,9 @@ def put(rows: Rows | None, partition: int, offset: int, epoch: int, time_ms: int
     if rows is None:
         return _one(partition, offset, epoch, time_ms)
     if isinstance(rows, int):
-        known = _of_one(rows)
-        if known[0] == partition:
+        if rows & MOST_PARTITION == partition:
             return _one(partition, offset, epoch, time_ms)
+        known = _of_one(rows)
         rows = array("q", (known[0], known[2], known[3], 1 << FLAG_BITS, known[1]))
     at = _find(rows, partition)
     if at < 0:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from broker.coordinator.offsets.columns import Committed, Label, Pending, TopicOffsets
 
-ZERO_ID = bytes(16)
+ZERO_ID: Final = bytes(16)
 
 
 class OffsetTable:

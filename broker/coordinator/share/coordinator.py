@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.config.settings import BrokerConfig
     from broker.coordinator.shard_parts import Answers
     from broker.turn.decision import Record
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from broker.turn.turn import Turn
 
 logger = logging.getLogger("momus.share")

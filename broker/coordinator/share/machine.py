@@ -35,13 +35,10 @@ from broker.coordinator.share.state import (
     update_key,
     update_value,
 )
-from broker.coordinator.written import Records
 from broker.turn.decision import Decision, Record
 
 if TYPE_CHECKING:
-    from broker.coordinator.runtime import Shard
-    from broker.turn.decision import Batch, Span
-    from storage.log.log import Log
+    pass
 
 PRUNE_TIMER: Final = ("prune",)
 COLD_TIMER: Final = ("cold",)
@@ -195,26 +192,3 @@ class ShareStateMachine:
     def fingerprint(self) -> dict[str, Any]:
         """The hard state, to compare a replayed shard with a live one."""
         return facts(self)
-
-
-class Update:
-    """One update record of a share partition whose snapshot is in the log: its fields are replayed as they are known.
-
-    Records (coordinator/written.py) would decode what was encoded a moment before.
-    """
-
-    __slots__ = ("_fields", "_record")
-
-    def __init__(
-        self, record: Record, name: Key, leader_epoch: int, start_offset: int, count: int, batches: Sequence[StateBatch]
-    ) -> None:
-        self._record = record
-        self._fields = (name, leader_epoch, start_offset, count, batches)
-
-    def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:
-        """See turn/decision.py."""
-        return Records((self._record,)).build(log, base_offset, now_ms)
-
-    def replay(self, shard: Shard, _base_offset: int, _now_ms: int) -> None:
-        """See turn/decision.py."""
-        shard.machine.replay_update(*self._fields)

@@ -21,12 +21,11 @@ from broker.coordinator.share.dead_letters.letter import REJECTED, TOO_OFTEN, Le
 from broker.coordinator.share.in_flight import ARCHIVING
 from broker.coordinator.share.limits import Limits
 from broker.coordinator.share.lost import without_lost
-from broker.coordinator.share.machine import Update
 from broker.coordinator.share.sessions import ShareSessions
 from broker.coordinator.share.share_partition import SharePartition
 from broker.coordinator.share.start import start_offset
 from broker.coordinator.share.state import NOT_STARTED, Key
-from broker.coordinator.written import Records
+from broker.coordinator.written import Records, ShareUpdate
 from protocol.errors import ErrorCode, KafkaError
 from storage.files.errors import StorageError
 
@@ -41,9 +40,9 @@ if TYPE_CHECKING:
     from broker.coordinator.share.in_flight import Delivery
     from broker.partitions.table import Partitions
     from broker.partitions.waiters import Waiter
-    from broker.turn.decision import Write
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from broker.turn.turn import Turn
+    from broker.turn.write import Write
 
 logger = logging.getLogger("momus.share")
 
@@ -279,7 +278,7 @@ class SharePartitions:
         record = machine.written(key, leader_epoch, start, count, batches, self._turn.now_ms)
         write: Write = Records([record])
         if machine.takes_update(key):
-            write = Update(record, key, leader_epoch, start, count, batches)
+            write = ShareUpdate(record, key, leader_epoch, start, count, batches)
         try:
             shard.write(write)
         except StorageError as error:  # the shard was reloaded, and this state forgotten

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from broker.coordinator.shard_parts import Answers
     from broker.coordinator.transactions.gate import Refused
     from broker.partitions.table import Partitions
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from broker.turn.turn import Turn
 
-logger = logging.getLogger("momus.transactions")
+logger: Final = logging.getLogger("momus.transactions")
 
 RETRY_MS: Final = 1000  # until a transaction that has timed out and could not be aborted is tried again
 

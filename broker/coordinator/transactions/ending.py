@@ -12,10 +12,10 @@ from storage.files.errors import StorageError
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
     from broker.turn.decision import Token
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
     from broker.turn.turn import Turn
 
-logger = logging.getLogger("momus.transactions")
+logger: Final = logging.getLogger("momus.transactions")
 
 RETRY_MS: Final = 50  # until a marker that could not be written is tried again
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.coordinator.transactions.transaction import ONGOING, Transaction
+from broker.turn.write import Batch, Write
 
 if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.machine import TransactionMachine
-    from broker.turn.decision import Batch
     from storage.log.log import Log
 
 
-class NextState:
+class NextState(Write):
     """A transaction's next state: one batch with its record, and those of the groups whose offsets are part of it.
 
     version   of the transaction's record.

@@ -19,8 +19,9 @@ from broker.partitions.partition import Partition
 from broker.requests.fetch import Fetch
 from broker.requests.produce import Produce
 from broker.turn.decision import LATER, NO_REPLY
-from broker.turn.durability import Durability, FlushState
+from broker.turn.durability import Durability
 from broker.turn.executor import Executor, append
+from broker.turn.flush_state import FlushState
 from broker.turn.metrics import Metrics
 from broker.wire.error_counts import settle_errors
 from protocol.api import ApiKey

@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from broker.coordinator.groups.classic.group import ClassicGroup
 
-NONE = ErrorCode.NONE
+NONE: Final = ErrorCode.NONE
 TXN_NOT_FOUND_SINCE: Final = 6  # TxnOffsetCommit says GROUP_ID_NOT_FOUND
 
 

@@ -19,7 +19,7 @@ from broker.coordinator.share.dead_letters.sending import Office, Sending
 if TYPE_CHECKING:
     from broker.coordinator.share.combine import StateBatch
     from broker.coordinator.share.state import Key
-    from broker.turn.durability import FlushState
+    from broker.turn.flush_state import FlushState
 
 
 RETRY_MS: Final = 1000
