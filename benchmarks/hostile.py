@@ -7,6 +7,7 @@ listeners    half-open connections that send nothing, ones that send a byte a se
 neighbours   clients that ask for Metadata or configs of 10,000 partitions and read them or do not, that open a fetch
              session with each request, that open 10,000 connections. Meanwhile one client commits an offset each 10 ms.
              `replies/s` are the attacker's, `MB` the broker's memory after each row and a minute after the last.
+             `floor` is a uvloop server that sends back what it is sent (benchmarks/floor.py), under the same attack.
 
 Each attack comes from a process of its own, at a lower priority.
 """
@@ -16,14 +17,17 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import socket
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.attacks import ON_LISTENERS, ON_NEIGHBOURS, PARTITIONS, TOPICS, name_of, run
-from benchmarks.peers import Running, running
+from benchmarks.peers import Running, free_port, running
 from momus import Broker
 from momus.client.connect_settings import SETTINGS
 from momus.client.wire import Connection
@@ -32,6 +36,8 @@ from protocol.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPa
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
 EVERY_S = 0.01
+START_S = 30.0
+OPENING = "10,000 connections opening"
 QUIET_S = 60
 
 
@@ -62,21 +68,30 @@ def one_after_the_other(connection: Connection, seconds: float) -> list[float]:
 
 
 def commits(connection: Connection, seconds: float) -> list[float]:
-    """Milliseconds of each commit: one each 10 ms, with an offset that moves.
+    """Milliseconds of each commit, with an offset that moves."""
 
-    Those that were due while one waited would have waited too, each 10 ms less: they are counted so.
-    """
-    taken: list[float] = []
-    end = time.perf_counter() + seconds
-    offset = 0
-    while time.perf_counter() < end:
-        begin = time.perf_counter()
-        offset += 1
+    def commit(offset: int) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topics = [OffsetCommitRequestTopic(name=name_of(0), partitions=[partition])]
         request = OffsetCommitRequest(group_id="beside", generation_id_or_member_epoch=-1, topics=topics)
         answer = connection.call(request, version_limit=8)
         assert answer.topics[0].partitions[0].error_code == 0, answer
+
+    return each_10_ms(commit, seconds)
+
+
+def each_10_ms(ask: Callable[[int], None], seconds: float) -> list[float]:
+    """Milliseconds of each call of `ask`, which is given its number.
+
+    Those that were due while one waited would have waited too, each 10 ms less: they are counted so.
+    """
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+    number = 0
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        number += 1
+        ask(number)
         took = time.perf_counter() - begin
         taken += [(took - late * EVERY_S) * 1000 for late in range(max(1, math.ceil(took / EVERY_S)))]
         time.sleep(max(0.0, EVERY_S - took))
@@ -109,6 +124,8 @@ def neighbours(options: argparse.Namespace) -> None:
     for peer in ("momus", *options.peer):
         with running(peer) as server:
             _neighbours_of(server, peer, options)
+    if not options.row or OPENING.startswith(tuple(options.row)):
+        _floor(options)
 
 
 def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> None:
@@ -127,12 +144,47 @@ def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> N
             before, begin = answers.value, time.perf_counter()
             taken = commits(connection, options.seconds)
             rate = (answers.value - before) / (time.perf_counter() - begin)
-        cuts = statistics.quantiles(taken, n=1000)
-        words = f"{cuts[499]:>10.2f} {cuts[989]:>10.2f} {cuts[998]:>10.2f} {max(taken):>10.2f} {rate:>10.0f}"
-        print(f"{name:>32} {words} {server.rss_mb():>8.1f}", flush=True)
+        print(f"{name:>32} {_row(taken, rate)} {server.rss_mb():>8.1f}", flush=True)
     if not options.row:
         time.sleep(QUIET_S)
         print(f"{'a minute later':>32} {'':>54} {server.rss_mb():>8.1f}")
+
+
+def _row(taken: list[float], rate: float) -> str:
+    cuts = statistics.quantiles(taken, n=1000)
+    return f"{cuts[499]:>10.2f} {cuts[989]:>10.2f} {cuts[998]:>10.2f} {max(taken):>10.2f} {rate:>10.0f}"
+
+
+def _floor(options: argparse.Namespace) -> None:
+    port = free_port()
+    server = subprocess.Popen([sys.executable, "-m", "benchmarks.floor", str(port)])
+    try:
+        with _connected(port) as asking:
+
+            def ask(_number: int) -> None:
+                asking.sendall(b"as long as a commit of one offset, about " * 2)
+                asking.recv(1024)
+
+            for name, attack in {"floor, alone": None, f"floor, {OPENING}": ON_NEIGHBOURS[OPENING]}.items():
+                with attacked(attack, ("127.0.0.1", port), options.connections) as answers:
+                    before, begin = answers.value, time.perf_counter()
+                    taken = each_10_ms(ask, options.seconds)
+                    rate = (answers.value - before) / (time.perf_counter() - begin)
+                print(f"{name:>32} {_row(taken, rate)}", flush=True)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _connected(port: int) -> socket.socket:
+    end = time.monotonic() + START_S
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
 
 
 def main() -> None:
