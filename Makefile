@@ -20,7 +20,8 @@ export PYTHONDONTWRITEBYTECODE :=
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
 
-# What a change must pass: style, types, and every test that starts no process of its own and takes about a second at most.
+# What a change must pass: style, types, and every test that starts no process of its own and takes about a second at most;
+# of those that start some, the files of LIGHT in tests/heavy.py.
 # Style and types are checked beside the tests, 25 seconds less on two cores; what they find is told at once, and at the end.
 test: $(VENV)/.dev
 	@mkdir -p build

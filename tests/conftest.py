@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from budget import load_profile
 from garbage import Garbage
-from heavy import OWN_PROCESSES, watch
+from heavy import LIGHT, OWN_PROCESSES, watch
 from kafka_jars import fetch_jars
 from not_run import FOLDERS, NotRun
 
@@ -24,6 +24,7 @@ load_profile()
 
 REPOSITORY = Path(__file__).parent.parent
 LEFT_OUT = {REPOSITORY / folder for folder in FOLDERS}
+TO_READ = {REPOSITORY / name for name in LIGHT}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,13 +71,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("java")
-        if "/e2e/" in place or OWN_PROCESSES & set(getattr(item, "fixturenames", ())):
+        starts = "/e2e/" in place or OWN_PROCESSES & set(getattr(item, "fixturenames", ()))
+        if starts and place not in LIGHT:
             item.add_marker("heavy")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With --light, do not even read the tests of what is heavy or has another target as a whole: 5 s of a worker."""
-    return True if config.getoption("--light") and collection_path in LEFT_OUT else None
+    if not config.getoption("--light") or collection_path.is_dir() or collection_path in TO_READ:
+        return None
+    return True if any(folder in collection_path.parents for folder in LEFT_OUT) else None
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 `make test-heavy`, the second part of the gate, runs those. A test without the mark that starts a process fails; one
 that takes more than a second is named at the end. What a fixture of a module or of the session starts is shared by
-tests and does not count, and tests of another target may start what they like.
+tests and does not count; tests of another target and files of LIGHT may start what they like.
 """
 
 from __future__ import annotations
@@ -16,6 +16,19 @@ import pytest
 from not_run import TARGETS
 
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+# Files that make test runs though they start processes: no others reach so many lines for so little, nine of a hundred
+# in a tenth of what all of tests/e2e takes. A test of them that starts many, or takes long, has the mark all the same.
+LIGHT = {
+    f"tests/{name}.py"
+    for name in (
+        *("property/test_loads_read_back", "tidy/test_readme", "e2e/test_broker_paused", "e2e/test_control_requests"),
+        *("e2e/test_diff", "e2e/test_doctor", "e2e/test_group_describe", "e2e/test_group_seek"),
+        *("e2e/test_languages_doc", "e2e/test_openapi", "e2e/test_page_server", "e2e/test_share_streams_verbs"),
+        *("e2e/test_verify_route", "e2e/handle/test_handle_groups", "e2e/handle/test_handle_records"),
+        *("e2e/proxy/test_proxy", "e2e/proxy/test_proxy_page", "e2e/registry/test_registry_faults"),
+        "e2e/registry/test_registry_security",
+    )
+}
 OWN_PROCESSES = {"broker_factory"}  # fixtures that start one for each test
 TOLD_S = 1.5  # of the processor's time: a test of a second takes no more, even where others use the same processor
 PARSERS = "tests/tidy/"  # not told: the first of them on a worker parses the sources for all others
@@ -39,7 +52,8 @@ class Heavy:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         self.started.clear()
-        self.watched = not any(item.get_closest_marker(each) for each in TARGETS)
+        in_light = item.nodeid.partition("::")[0] in LIGHT
+        self.watched = not in_light and not any(item.get_closest_marker(each) for each in TARGETS)
         self._since = time.process_time()
         try:
             return (yield)

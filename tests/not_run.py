@@ -23,7 +23,7 @@ TARGETS = {
 }
 # Folders that `make test` does not read, and the targets that run them.
 FOLDERS = {
-    "tests/e2e": ("real clients, commands and processes, in tests/e2e", "make test-heavy"),
+    "tests/e2e": ("most of tests/e2e, with real clients, commands and processes", "make test-heavy"),
     "tests/pipeline": ("the tests of the pipeline", "make test-pipeline"),
 }
 

@@ -100,7 +100,6 @@ def test_text_of_a_dump_is_read_as_what_was_written(value):
         assert read_text("x.yaml", text_of(document, "x.yaml")).value == document
 
 
-@pytest.mark.heavy
 @settings(max_examples=6, deadline=None)
 @given(documents())
 def test_loaded_documents_are_read_back_and_dumped_and_loaded_again_to_the_same_text(

@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from heavy import Heavy
+from heavy import LIGHT, Heavy
 from not_run import FOLDERS, TARGETS, NotRun
 from source_tree import REPOSITORY
 
@@ -55,6 +55,13 @@ def test_test_that_starts_a_process_fails_and_the_place_is_named(fixture, told):
 @pytest.mark.parametrize("marker", TARGETS)
 def test_test_of_another_target_may_start_processes(marker):
     run(Heavy(), Item(marker))
+
+
+def test_file_of_the_table_may_start_processes():
+    item = Item()
+    item.nodeid = f"{min(LIGHT)}::test_y"
+    run(Heavy(), item)
+    assert all((REPOSITORY / name).is_file() for name in LIGHT)
 
 
 def test_fixture_of_a_module_may_start_a_process_for_all_its_tests():

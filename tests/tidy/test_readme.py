@@ -27,7 +27,6 @@ SHELL = [
 MAKEFILE_TARGETS = set(re.findall(r"^([\w-]+(?: [\w-]+)*):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
 
 
-@pytest.mark.heavy
 @pytest.mark.e2e
 @pytest.mark.parametrize("text", PYTHON, ids=[f"block {n}" for n in range(len(PYTHON))])
 def test_python_in_readme_runs(text, tmp_path):
