@@ -51,7 +51,7 @@ test-heavy: $(VENV)/.dev
 
 # The inner loop: what runs in this process alone, 45 seconds on two free cores.
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not heavy" tests/unit tests/property tests/tidy $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not heavy and not e2e" tests/unit tests/property tests/tidy $(ARGS)
 
 # What the gate leaves out for its time, then fuzzing and kill -9 for longer than there.
 LONGER := tests/fuzz tests/crash/test_broker_kill_9.py tests/crash/test_commits_killed.py tests/crash/test_transactions_processes.py
