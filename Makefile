@@ -7,18 +7,21 @@ BIN := $(VENV)/bin
 LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
 CRASH_ROUNDS ?= 200
-# pytest's workers, two a processor of the usual two: clients wait, and two workers leave a third of the time unused.
+# pytest's workers where clients wait, two a processor of the usual two: two workers leave a third of the time unused.
 WORKERS ?= 4
+# And where nothing waits, one a processor, four at most: each reads all tests, which takes it up to 16 seconds.
+LIGHT_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-slow test-deep lint pytest test-construct test-java test-proxy differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels binary docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
+.PHONY: serve test test-all test-fast test-heavy test-slow test-deep lint pytest test-construct test-java test-proxy differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels binary docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
 
-# What a change must pass: style, types, and every test that is neither slow nor needs Java.
+# What a change must pass: style, types, and every test that starts no process of its own and takes about a second at most;
+# of those that start some, the files of LIGHT in tests/heavy.py.
 # Style and types are checked beside the tests, 25 seconds less on two cores; what they find is told at once, and at the end.
 test: $(VENV)/.dev
 	@mkdir -p build
@@ -26,8 +29,8 @@ test: $(VENV)/.dev
 	  $(MAKE) --no-print-directory pytest; tests=$$?; \
 	  wait $$style || { tail -n 40 build/lint.txt; echo "make test: style or types have failed"; exit 1; }; exit $$tests
 
-# The slow tests as well: long crash sweeps, simulations of many seeds, minutes of fuzzing.
-test-all: test test-slow
+# The heavy tests and the slow ones as well: real clients, long crash sweeps, simulations of many seeds, minutes of fuzzing.
+test-all: test test-heavy test-slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -37,14 +40,20 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(LIGHT_WORKERS) --dist worksteal --durations 10 --light \
+	  -m "not java and not spark and not page and not image and not slow and not heavy" $(ARGS)
+
+# The second part of what a change must pass, which the gate runs after make test: what starts processes (real clients, commands,
+# kill -9), and what takes more than a second of the processor. tests/heavy.py has the rule, and holds make test to it.
+test-heavy: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10 --durations-min 3 \
-	  -m "not java and not spark and not page and not image and not slow" $(ARGS)
+	  -m "heavy and not java and not spark and not page and not image and not slow" $(ARGS)
 
 # The inner loop: what runs in this process alone, 45 seconds on two free cores.
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not e2e" tests/unit tests/property tests/tidy $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not heavy and not e2e" tests/unit tests/property tests/tidy $(ARGS)
 
-# What make test leaves out for its time, then fuzzing and kill -9 for longer than there.
+# What the gate leaves out for its time, then fuzzing and kill -9 for longer than there.
 LONGER := tests/fuzz tests/crash/test_broker_kill_9.py tests/crash/test_commits_killed.py tests/crash/test_transactions_processes.py
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not java and not spark and not page and not image" $(ARGS)

@@ -11,6 +11,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from broker.config.key_effects import OBEYED, WITHOUT_EFFECT
@@ -51,8 +52,13 @@ _NOT_MET = (
 )
 
 
-def blocks() -> Iterator[tuple[str, str]]:
+@cache
+def blocks() -> tuple[tuple[str, str], ...]:
     """(label or API, text in one line) of all blocks in the broker's module docstrings, in the order of the paths."""
+    return tuple(_blocks())
+
+
+def _blocks() -> Iterator[tuple[str, str]]:
     for path in sorted(_BROKER.rglob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
         for found in _BLOCK.finditer(text.partition("\n")[2]):

@@ -1,9 +1,9 @@
 """What a test may cost: its share of the gate, and what only the long forms run.
 
-`slow` marks what `make test` leaves to `make test-slow`. Hypothesis tries few examples of a property in the gate, many
-in `make test-deep`: MOMUS_HYPOTHESIS names the profile, fast or deep. (`make mutants` names its own: fast, and without
-shrinking.) A property that says nothing gets 25 examples; one that needs another number takes `budget`, which grows
-with the profile.
+`heavy` marks what `make test` leaves to `make test-heavy`, the second part of the gate, and `slow` what the gate leaves
+to `make test-slow`. Hypothesis tries few examples of a property in the gate, many in `make test-deep`: MOMUS_HYPOTHESIS
+names the profile, fast or deep. (`make mutants` names its own: fast, and without shrinking.) A property that says
+nothing gets 25 examples; one that needs another number takes `budget`, which grows with the profile.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 FAST_EXAMPLES = 25
 DEEP_FACTOR = 40
+FEW = 4  # so many cases of a test are not worth two parts
 PROFILE = os.environ.get("MOMUS_HYPOTHESIS", "fast")
 IS_DEEP = PROFILE == "deep"
 
@@ -48,6 +49,18 @@ def slow(*values: Any, name: str | None = None) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow, id=name)
 
 
+def heavy(*values: Any) -> Any:
+    """A case of a parametrised test that `make test-heavy` runs, and `make test` does not."""
+    return pytest.param(*values, marks=pytest.mark.heavy)
+
+
 def short_and_slow(values: Iterable[Any], short: int) -> list[Any]:
-    """The first values for the gate, the others for `make test-slow`."""
-    return [value if at < short else slow(value) for at, value in enumerate(values)]
+    """The first `short` values for the gate, the others for `make test-slow`.
+
+    Of many, such as the seeds of random histories, `make test` runs a quarter and `make test-heavy` the rest.
+    """
+    light = max(short // 4, FEW)
+    return [
+        value if at < min(light, short) else heavy(value) if at < short else slow(value)
+        for at, value in enumerate(values)
+    ]

@@ -14,14 +14,17 @@ from pathlib import Path
 import pytest
 from budget import load_profile
 from garbage import Garbage
+from heavy import LIGHT, OWN_PROCESSES, watch
 from kafka_jars import fetch_jars
-from not_run import NotRun
+from not_run import FOLDERS, NotRun
 
 from momus import Broker
 
 load_profile()
 
 REPOSITORY = Path(__file__).parent.parent
+LEFT_OUT = {REPOSITORY / folder for folder in FOLDERS}
+TO_READ = {REPOSITORY / name for name in LIGHT}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.addoption("--codec", default="generated", help="of every broker in a subprocess: generated or construct")
     options.addoption("--crash-rounds", type=int, default=1, help="kill -9 so many times in each crash test")
     options.addoption("--fuzz-seconds", type=float, default=0.5, help="how long each fuzz test goes on")
+    options.addoption("--light", action="store_true", help="leave whole folders out that make test does not run")
     options.addoption("--pipeline-long", action="store_true", help="the pipeline: ten kills, more random histories")
     options.addoption("--require-spark", action="store_true", help="fail, not skip, where pyspark is absent")
     options.addoption(
@@ -40,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(NotRun(config))
     config.pluginmanager.register(Garbage())
+    watch(config)
     if config.getoption("--codec") != "generated":
         os.environ["KAFKA_CODEC"] = config.getoption("--codec")  # for `momus serve`
         Broker.__init__.__kwdefaults__["codec"] = config.getoption("--codec")
@@ -49,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by folder (e2e, crash, pipeline, image), and whoever asks for the jars as a Java test."""
+    """Mark tests by folder (e2e, crash, pipeline, image), and by the fixtures that start processes or bring jars."""
     for item in items:
         place = item.nodeid.partition("::")[0]
         for folder in ("e2e", "crash"):
@@ -66,6 +71,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if {"kafka_libs", "old_kafka_libs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("java")
+        starts = "/e2e/" in place or OWN_PROCESSES & set(getattr(item, "fixturenames", ()))
+        if starts and place not in LIGHT:
+            item.add_marker("heavy")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --light, do not even read the tests of what is heavy or has another target as a whole: 5 s of a worker."""
+    if not config.getoption("--light") or collection_path.is_dir() or collection_path in TO_READ:
+        return None
+    return True if any(folder in collection_path.parents for folder in LEFT_OUT) else None
 
 
 @pytest.fixture

@@ -19,6 +19,12 @@ TARGETS = {
     "image": ("tests of the container image", "make test-image"),
     "long": ("tests of the pipeline's long form", "make pipeline-long and make test-spark-cluster"),
     "slow": ("slow tests", "make test-slow, or make test-all for everything"),
+    "heavy": ("heavy tests, which start processes or take more than a second", "make test-heavy"),
+}
+# Folders that `make test` does not read, and the targets that run them.
+FOLDERS = {
+    "tests/e2e": ("most of tests/e2e, with real clients, commands and processes", "make test-heavy"),
+    "tests/pipeline": ("the tests of the pipeline", "make test-pipeline"),
 }
 
 
@@ -58,6 +64,8 @@ class NotRun:
             for marker, (what, target) in TARGETS.items()
             if self.deselected[marker]
         ]
+        if self.config.option.light and not self.config.option.keyword:
+            found += [f"NOT RUN: {what}: {target}" for what, target in FOLDERS.values()]
         return found + [f"NOT RUN: {count} skipped: {reason}" for reason, count in sorted(self.skipped.items())]
 
     def pytest_unconfigure(self) -> None:

@@ -6,6 +6,7 @@ import json
 import lzma
 import random
 
+import pytest
 from core_broker import Client, World
 from differential.authorization_cases import PRINCIPALS, RECORDED, acl_sets, cases
 from differential.authorization_state import FIELDS, prepare, replace_acls, summary
@@ -38,6 +39,7 @@ def answers_of(seed: int) -> list[tuple[str, str]]:
     return answers
 
 
+@pytest.mark.heavy
 def test_requests_are_allowed_and_denied_as_kafka_does():
     recorded = json.loads(lzma.decompress(RECORDED.read_bytes()))
     mine = answers_of(recorded["seed"])

@@ -45,6 +45,7 @@ def test_streams_group_answers_as_kafka(number):
     same_steps(play(recorded["script"], f"s{number}"), recorded["answers"])
 
 
+@pytest.mark.heavy
 def test_most_steps_are_answered_the_same():
     ours = [same_steps(play(r["script"], f"s{n}"), r["answers"]) for n, r in enumerate(SCRIPTS)]
     assert sum(ours) > 0.6 * sum(len(r["answers"]) for r in SCRIPTS)

@@ -115,6 +115,7 @@ def operations(flush: str) -> int:
     return count
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("flush", "kinds", "short_bytes", "step"),
     [
@@ -172,6 +173,7 @@ def test_broker_killed_during_its_recovery_comes_back_with_all_it_acknowledged(f
                 break
 
 
+@pytest.mark.heavy
 def test_broker_comes_back_after_a_loss_of_power_that_takes_a_part_of_what_is_not_synced():
     for nth in range(1, operations("fsync"), 5):
         env, seen = sim_env(3), Seen()

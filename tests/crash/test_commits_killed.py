@@ -184,6 +184,7 @@ def acknowledged(ledgers: dict[str, Ledger]) -> int:
     return sum(ledger.acked - NOTHING for ledger in ledgers.values())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("flush", ["os", "fsync"])
 def test_commits_survive_kill_9(flush, crash_rounds, tmp_path):
     rng = random.Random(11)

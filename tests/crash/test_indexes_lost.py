@@ -50,6 +50,7 @@ def opened_after(log: Log, *, clean: bool = False) -> Log:
     return Log.open(env, DIRECTORY, CONFIG, recovery_point=log.synced_offset, clean=clean)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("number", range(4))
 def test_times_are_found_whatever_is_left_of_an_index_file(number: int, clean: bool) -> None:

@@ -55,6 +55,7 @@ def cases(*in_the_gate: tuple[object, ...], over: tuple[list[object], ...]) -> l
     return [pytest.param(*each, id=ids[each]) if each in in_the_gate else slow(*each, name=ids[each]) for each in whole]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("flow", "v2", "short_bytes"),
     cases(
@@ -75,6 +76,7 @@ def test_killed_at_every_write(flow, v2, short_bytes):
     assert states == STATES[flow]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("flow", "v2"),
     cases((Script.commits, False), (Script.runs_out_of_epochs, True), over=(list(FLOWS), [False, True])),
@@ -99,6 +101,7 @@ def test_power_cut_at_every_write_with_every_mixture_of_losses(flow, v2):
     assert together >= 3  # the markers of both partitions and of the group
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("v2", "lose_unsynced", "step"),
     [(True, True, 35), *(slow(v2, lose, 7) for v2 in (False, True) for lose in (False, True))],

@@ -63,6 +63,7 @@ def is_forgotten(finding: Finding, steps: list[Values]) -> bool:
     return api in ("InitProducerId", "OffsetDelete", "DeleteGroups")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("family", sorted(CASES))
 def test_cases_go_on_as_if_there_had_been_no_start(family: str) -> None:
     rng = Starting.rng = Random(family)

@@ -84,6 +84,7 @@ def test_what_was_sent_to_a_leader_whose_session_has_ended_is_refused_by_it(clus
         assert wire.call(after, 9).responses[0].partition_responses[0].base_offset == 1
 
 
+@pytest.mark.heavy
 def test_producer_delivers_each_record_once_through_the_pause_of_a_leader(cluster: Cluster) -> None:
     words = {"enable.idempotence": True, "socket.timeout.ms": 1000, "request.timeout.ms": 1000, "log_level": 0}
     producer = Producer({**cluster.client_config("confluent"), **words})

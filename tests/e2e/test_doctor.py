@@ -83,6 +83,7 @@ def test_2_name_is_not_known():
     assert "the name 'broker.invalid' is not known here" in doctor("broker.invalid:9092")
 
 
+@pytest.mark.heavy
 def test_3_port_that_is_silent(listen):
     assert "the connection is accepted, and then nothing answers" in doctor(
         listen(lambda link: link.recv(1 << 20) and _wait(link))

@@ -145,6 +145,7 @@ def test_batch_that_inflates_beyond_all_bounds_is_refused_in_bounded_memory(targ
     target.check()
 
 
+@pytest.mark.heavy
 def test_descriptors_that_run_out_are_a_log_line_and_not_a_stop(tmp_path):
     command = f"ulimit -n 256; exec {sys.executable} -m momus serve --listen 127.0.0.1:0 --data-dir {tmp_path / 'data'}"
     process = subprocess.Popen(

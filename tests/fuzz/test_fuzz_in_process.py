@@ -65,6 +65,7 @@ SHORT = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", SHORT)
 def test_every_byte_changed_after_shortcuts_have_learnt_raises_nothing(name, caplog):
     request, versions = SHORT[name]

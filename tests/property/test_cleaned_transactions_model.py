@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import pytest
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -229,4 +230,4 @@ class CleanedTransactions(RuleBasedStateMachine):
 
 
 CleanedTransactions.TestCase.settings = budget(40, stateful_step_count=40)
-test_cleaned_transactions_keep_to_the_model = CleanedTransactions.TestCase
+test_cleaned_transactions_keep_to_the_model = pytest.mark.heavy(CleanedTransactions.TestCase)

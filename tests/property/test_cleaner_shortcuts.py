@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from budget import budget
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,6 +143,7 @@ class Pair:
         assert self.quick.held_tombstones == self.plain.held_tombstones
 
 
+@pytest.mark.heavy
 @budget(150)
 @given(history=HISTORY)
 def test_cleaned_logs_are_the_same_with_and_without_the_shortcuts(history: list[tuple[Any, ...]]) -> None:

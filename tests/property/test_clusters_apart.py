@@ -99,6 +99,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("ERROR", "momus.connection")
 
 
+@pytest.mark.heavy
 def test_cluster_beside_another_answers_and_writes_what_it_does_alone() -> None:
     answers = 0
     for seed in range(0, 2 * CASES, 2):
@@ -114,6 +115,7 @@ def test_cluster_beside_another_answers_and_writes_what_it_does_alone() -> None:
     assert answers > 10 * CASES
 
 
+@pytest.mark.heavy
 def test_history_does_not_depend_on_how_strings_hash() -> None:
     code = (
         "import logging; logging.disable();"

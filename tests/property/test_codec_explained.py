@@ -81,6 +81,7 @@ def _check(cls: type[Message], version: int, found: tree.Tree) -> None:
     assert fault.found
 
 
+@pytest.mark.heavy
 @each_case("cls", _REQUESTS, ids=[each.__name__ for each in _REQUESTS])
 def test_request_cut_at_every_byte_is_explained(cls: type[Message]) -> None:
     rng = random.Random(4)
@@ -93,6 +94,7 @@ def test_request_cut_at_every_byte_is_explained(cls: type[Message]) -> None:
             assert "left" in str(found.fault)
 
 
+@pytest.mark.heavy
 @each_case("cls", _RESPONSES, ids=[each.__name__ for each in _RESPONSES])
 def test_response_cut_at_every_byte_is_explained(cls: type[Message]) -> None:
     rng = random.Random(5)
@@ -103,6 +105,7 @@ def test_response_cut_at_every_byte_is_explained(cls: type[Message]) -> None:
             _check(cls, version, tree.response_tree(frame[:cut], cls.API_KEY, version))
 
 
+@pytest.mark.heavy
 @each_case("cls", _REQUESTS, ids=[each.__name__ for each in _REQUESTS])
 def test_request_with_changed_bytes_is_explained_where_the_codec_refuses_it(cls: type[Message]) -> None:
     rng = random.Random(6)

@@ -45,6 +45,7 @@ def test_decode_of_cut_bytes_is_malformed(cls: type[Message]) -> None:
                 codec(cls, version).decode(data[:cut])
 
 
+@pytest.mark.heavy
 @each_case("cls", MESSAGES, ids=NAMES)
 def test_decode_of_changed_bytes_agrees_with_the_reference(cls: type[Message]) -> None:
     rng = random.Random(2)
@@ -61,6 +62,7 @@ def test_decode_of_changed_bytes_agrees_with_the_reference(cls: type[Message]) -
             assert repr(mine[0] if mine else None) == repr(theirs)
 
 
+@pytest.mark.heavy
 @each_case("cls", MESSAGES, ids=NAMES)
 def test_decode_allocates_by_what_is_there_not_by_what_is_claimed(cls: type[Message]) -> None:
     rng = random.Random(3)

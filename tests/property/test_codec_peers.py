@@ -8,6 +8,7 @@ import uuid
 from importlib import import_module
 from typing import Any
 
+import pytest
 from cases import each_case
 from codec_values import MESSAGES, NAMES, sample, versions
 from kio.index import load_request_schema, load_response_schema
@@ -48,6 +49,7 @@ def _sample(cls: type[Message], version: int) -> Message:
     return value
 
 
+@pytest.mark.heavy
 @each_case("cls", _APIS, ids=[each.__name__ for each in _APIS])
 def test_bytes_of_every_version_equal_those_of_kio(cls: type[Message]) -> None:
     load: Any = load_request_schema if cls in _REQUESTS else load_response_schema
@@ -101,6 +103,7 @@ def _same(mine: Any, theirs: Any) -> bool:
 _SHARED = [each for each in _APIS if _kafka_python(each.__name__)]
 
 
+@pytest.mark.heavy
 @each_case("cls", _SHARED, ids=[each.__name__ for each in _SHARED])
 def test_bytes_of_every_version_equal_those_of_kafka_python(cls: type[Message]) -> None:
     peer = _kafka_python(cls.__name__)

@@ -26,6 +26,7 @@ _LIGHT = budget(
 )
 
 
+@pytest.mark.heavy
 @each_case("cls", MESSAGES, ids=NAMES)
 @_LIGHT
 @given(data=st.data())

@@ -114,6 +114,7 @@ STEPS = st.sampled_from(
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("flush", ["os", "fsync"])
 def test_shortcuts_and_general_handlers_answer_and_write_the_same(flush):
     @budget(15)

@@ -82,6 +82,7 @@ def test_shortcut_and_general_handler_answer_the_same(flush: str) -> None:
     run()
 
 
+@pytest.mark.heavy
 @budget(80)
 @given(consumers=st.lists(READERS, min_size=3, max_size=3), moves=MOVES)
 def test_shortcut_follows_leaders_and_epochs_as_the_general_handler(

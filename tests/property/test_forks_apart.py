@@ -283,11 +283,13 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("ERROR")
 
 
+@pytest.mark.heavy
 def test_clusters_in_memory_share_bytes_and_see_nothing_of_each_other() -> None:
     copies = sum(check(seed, lambda: (MemoryFiles(), "/data")) for seed in range(SEEDS))
     assert copies > SEEDS
 
 
+@pytest.mark.heavy
 def test_clusters_on_disk_share_files_and_see_nothing_of_each_other(tmp_path: Path) -> None:
     disk, places = SystemFiles(64), 0
 

@@ -104,6 +104,7 @@ def change(history: History, data: Any, questions: list[Any]) -> None:
         history.restart()
 
 
+@pytest.mark.heavy
 @given(st.data())
 def test_replies_with_offsets_that_move_are_those_of_the_general_handler(data: Any) -> None:
     history = History("os", 1, TOPICS, share_coordinator_state_topic_num_partitions="1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -243,4 +244,4 @@ class RunMachine(RuleBasedStateMachine):
 
 
 RunMachine.TestCase.settings = budget(60, stateful_step_count=30)
-test_runs_keep_to_the_model = RunMachine.TestCase
+test_runs_keep_to_the_model = pytest.mark.heavy(RunMachine.TestCase)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -236,6 +237,6 @@ SETTINGS = budget(12, stateful_step_count=30)
 ProducerMachine.TestCase.settings = SETTINGS
 LookupMachine.TestCase.settings = SETTINGS
 BatchesMachine.TestCase.settings = SETTINGS
-test_producers_keep_to_the_model = ProducerMachine.TestCase
-test_offsets_that_are_looked_up_keep_to_the_model = LookupMachine.TestCase
-test_producers_of_released_kafka_keep_to_the_model = BatchesMachine.TestCase
+test_producers_keep_to_the_model = pytest.mark.heavy(ProducerMachine.TestCase)
+test_offsets_that_are_looked_up_keep_to_the_model = pytest.mark.heavy(LookupMachine.TestCase)
+test_producers_of_released_kafka_keep_to_the_model = pytest.mark.heavy(BatchesMachine.TestCase)

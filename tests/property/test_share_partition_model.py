@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 from budget import budget
 from hypothesis import given
 from hypothesis import strategies as st
@@ -271,7 +272,7 @@ class ShareMachine(RuleBasedStateMachine):
         assert partition.complete_count == done
 
 
-TestShareMachine = ShareMachine.TestCase
+TestShareMachine = pytest.mark.heavy(ShareMachine.TestCase)
 TestShareMachine.settings = budget(60)
 
 

@@ -124,6 +124,7 @@ def ask(sides: Sides, data: Any) -> None:
         sides.fetch(reader, places, kind if at else 1, comes, stale, **limits)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("flush", "brokers"), [("os", 1), ("fsync", 1), ("os", 2)])
 def test_both_codecs_agree_over_any_history(flush, brokers):
     @settings(max_examples=40)

@@ -118,6 +118,7 @@ def guard(sides: Sides, data: Any) -> None:
         journal(sides, 1 << 20 if what == "journal" else 0)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("authorized", [False, True])
 def test_both_codecs_agree_under_acls_quotas_faults_and_a_journal(authorized):
     @settings(max_examples=25)

@@ -118,6 +118,7 @@ def share_small(history: History) -> None:
     plain.shared = None
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("flush", "brokers"), [("os", 1), ("fsync", 2)])
 def test_shared_replies_are_those_that_would_be_made(flush, brokers):
     sent = 0

@@ -35,6 +35,7 @@ ALL = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, 
 ALL |= {ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("flush", "brokers"), [("os", 1), ("fsync", 1), ("os", 2)])
 def test_shortcuts_and_general_handlers_agree_over_any_history(flush, brokers):
     @settings(max_examples=60)

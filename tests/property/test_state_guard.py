@@ -33,6 +33,7 @@ def test_usual_requests_write_state_by_replay_alone(script: Any) -> None:
                 return
 
 
+@pytest.mark.heavy
 def test_histories_write_state_by_replay_alone() -> None:
     @settings(max_examples=15)
     @given(st.data())

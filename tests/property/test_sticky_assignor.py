@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def actives(assigned: dict[str, TasksTuple]) -> dict[str, list[tuple[str, int]]]
     return {m: sorted(each_task(tasks.active)) for m, tasks in assigned.items()}
 
 
+@pytest.mark.heavy
 @given(subtopologies, processes, histories, replicas)
 def test_every_task_is_active_once_and_copied_where_it_is_not(found, sizes, history, copies):
     members = members_of(sizes)

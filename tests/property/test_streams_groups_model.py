@@ -7,6 +7,7 @@ epoch; what the log says is what the broker knows.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 from unit.coordinator.groups.streams.kit import Member, StreamsWorld, subtopology, topic_info, topology
@@ -148,4 +149,4 @@ class StreamsGroups(RuleBasedStateMachine):
             self.world.restart()
 
 
-TestStreamsGroups = StreamsGroups.TestCase
+TestStreamsGroups = pytest.mark.heavy(StreamsGroups.TestCase)

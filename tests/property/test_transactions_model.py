@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from budget import budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -168,4 +169,4 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TransactionMachine.TestCase.settings = budget(30, stateful_step_count=30)
-test_transactions_keep_to_the_model = TransactionMachine.TestCase
+test_transactions_keep_to_the_model = pytest.mark.heavy(TransactionMachine.TestCase)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import pytest
 from budget import budget
 from hypothesis import HealthCheck
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -345,4 +346,4 @@ ClassicGroups.TestCase.settings = budget(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-TestClassicGroups = ClassicGroups.TestCase
+TestClassicGroups = pytest.mark.heavy(ClassicGroups.TestCase)

@@ -32,6 +32,7 @@ def rounds_to_share(groups: Groups, members: list[Member], partitions: int) -> i
     raise AssertionError("they never share")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("count", [200, slow(1_000)])
 @pytest.mark.parametrize("is_mixed", [False, True], ids=["one topic", "mixed subscriptions"])
 def test_members_share_ten_partitions_each_within_four_heartbeats(is_mixed, count):

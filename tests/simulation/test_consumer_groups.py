@@ -44,11 +44,13 @@ MODEL = budget(8, stateful_step_count=40, suppress_health_check=QUIET)
 GENERATE = [Phase.generate]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("machine", [Group, ExactGroup], ids=["assignment-epoch", "assignment-epoch-exact"])
 def test_group_holds_under_everything(machine):
     run_state_machine_as_test(machine, settings=MODEL)
 
 
+@pytest.mark.heavy
 def test_default_accepts_a_zombie_at_the_members_own_epoch():
     hunt = settings(
         MODEL, max_examples=400, phases=GENERATE, derandomize=True, database=None, report_multiple_bugs=False

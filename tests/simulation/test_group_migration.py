@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from budget import budget
 from consumer_kit import GROUP, Groups, Member
 from core_broker import Client
@@ -275,4 +276,4 @@ Migration.TestCase.settings = budget(
     stateful_step_count=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-TestMigration = Migration.TestCase
+TestMigration = pytest.mark.heavy(Migration.TestCase)

@@ -64,6 +64,7 @@ class Wire:
             self.producer.answered(answer.error_code, answer.base_offset)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("flush", ["os", "fsync"])
 @pytest.mark.parametrize("seed", short_and_slow(range(6), 2))
 def test_all_records_are_there_once_and_in_order(flush: str, seed: int) -> None:

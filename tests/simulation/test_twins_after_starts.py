@@ -306,6 +306,7 @@ def test_broker_that_has_started_anew_answers_like_the_one_that_has_not(seed, mo
             history.go_on_as_twins()
 
 
+@pytest.mark.heavy
 def test_histories_have_groups_of_all_kinds_in_all_states_when_the_twin_starts(monkeypatch):
     """Or the comparison above compares little."""
     seen: set[str] = set()

@@ -130,6 +130,7 @@ def test_commands_and_their_options_exist(page: str, line: str) -> None:
 SCRIPTS = [each for page in PAGES for each in re.findall(r"`PYTHONPATH=(\S+) python (\S+\.py)", page.read_text())]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("path", "script"), SCRIPTS)
 def test_scripts_find_their_modules(path, script):
     load = (

@@ -305,6 +305,7 @@ def test_public_face_imports_nothing_of_the_broker_when_imported():
     assert not wrong
 
 
+@pytest.mark.heavy
 def test_importing_momus_and_its_plugin_brings_nothing_of_the_broker():
     code = (
         "import sys, momus, momus.pytest_plugin; from momus import Broker;"
@@ -314,6 +315,7 @@ def test_importing_momus_and_its_plugin_brings_nothing_of_the_broker():
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=REPOSITORY).strip() == ""
 
 
+@pytest.mark.heavy
 def test_serving_imports_only_what_it_needs():
     code = (
         "import sys; from momus import launch; launch.use_packages(); import broker.shell.server; print(*sys.modules)"

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from source_tree import PACKAGES, REPOSITORY, every_file, files_of_tests, modules, text_of, tree_of
 
 LINES_LIMIT = 360
@@ -75,6 +76,7 @@ def test_sources_name_no_tests():
     assert not wrong
 
 
+@pytest.mark.heavy
 def test_kept_generated_functions_are_those_of_their_declarations():
     command = [sys.executable, str(REPOSITORY / "tools" / "keep_generated.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -95,6 +95,7 @@ def wrong(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.heavy
 def test_mypy_passes_right_words_and_refuses_wrong_ones(right: Path, wrong: Path) -> None:
     assert mypy(right).startswith("Success"), mypy(right)
     said = mypy(wrong).splitlines()
@@ -102,6 +103,7 @@ def test_mypy_passes_right_words_and_refuses_wrong_ones(right: Path, wrong: Path
         assert any(f"wrong.py:{number}: error" in each and words in each for each in said), (line, said)
 
 
+@pytest.mark.heavy
 def test_pyright_passes_right_words_and_refuses_wrong_ones(right: Path, wrong: Path) -> None:
     assert pyright(right) == []
     refused = {each["range"]["start"]["line"] for each in pyright(wrong) if each["severity"] == "error"}
@@ -109,6 +111,7 @@ def test_pyright_passes_right_words_and_refuses_wrong_ones(right: Path, wrong: P
         assert number in refused, line
 
 
+@pytest.mark.heavy
 def test_types_of_the_twins_are_fresh() -> None:
     done = subprocess.run(
         [sys.executable, "tools/aio_stub.py", "--check"], capture_output=True, text=True, cwd=REPOSITORY

@@ -23,6 +23,7 @@ REPOSITORY = Path(__file__).parents[2]
 KEPT = {"Heartbeat": {"calls": 1000, "blocks": 5}, "Metadata": {"calls": 0}}
 
 
+@pytest.mark.heavy
 def test_work_of_usual_requests_is_as_kept() -> None:
     if launch.build() != "pure Python":
         pytest.skip("compiled functions have neither calls nor instructions to count")

@@ -136,6 +136,7 @@ os.remove(folder + "/log")
 """
 
 
+@pytest.mark.heavy
 @cannot_record
 def test_recorder_writes_down_all_that_a_program_does(tmp_path):
     root, recording = tmp_path / "root", tmp_path / "recording"

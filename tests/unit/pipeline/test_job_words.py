@@ -22,6 +22,7 @@ def momus(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY)
 
 
+@pytest.mark.heavy
 def test_absent_extra_is_said_in_one_sentence():
     done = momus("offsets", "--input", "data")
     assert done.returncode == 1
@@ -29,6 +30,7 @@ def test_absent_extra_is_said_in_one_sentence():
     assert re.fullmatch(hint + r" \([a-z, ]*duckdb or pyspark not found\)\n", done.stderr), done.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("words", [["--help"], ["audit", "--help"]])
 def test_help_needs_no_extra(words):
     done = momus(*words)
@@ -36,12 +38,14 @@ def test_help_needs_no_extra(words):
     assert all(name in done.stdout for name in JOBS)
 
 
+@pytest.mark.heavy
 def test_job_that_is_none_is_bad_usage_and_the_jobs_are_named():
     done = momus("audits")
     assert done.returncode == 2
     assert "no job 'audits': one of archive, offsets" in done.stderr
 
 
+@pytest.mark.heavy
 def test_no_job_at_all_is_bad_usage():
     done = momus()
     assert done.returncode == 2

@@ -167,6 +167,7 @@ def test_error_codes_know_which_to_retry() -> None:
     assert str(KafkaError(ErrorCode.INVALID_GROUP_ID, "empty")) == "INVALID_GROUP_ID: empty"
 
 
+@pytest.mark.heavy
 def test_codegen_prints_the_source_of_a_message() -> None:
     command = [sys.executable, "-m", "protocol.codegen", "OffsetCommitRequest", "8"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -174,6 +175,7 @@ def test_codegen_prints_the_source_of_a_message() -> None:
     assert "iter_unpack_iqiBB" in shown.stdout
 
 
+@pytest.mark.heavy
 def test_registry_and_families_are_imported_only_when_asked_for() -> None:
     code = (
         "import sys, protocol.api, protocol.header, protocol.codegen, protocol.messages.offsets; "

@@ -22,6 +22,7 @@ def request(records: bytes | None, name: str = "topic", transactional_id: str | 
     return ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=9, topic_data=[data])
 
 
+@pytest.mark.heavy
 @each_case("version, size", [(version, size) for version in VERSIONS for size in SIZES])
 def test_field_of_any_length_is_found_where_it_is(version: int, size: int) -> None:
     records = (bytes(range(251)) * (size // 251 + 1))[:size]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[3]
 LIBRARIES = (
     "avro",
@@ -26,10 +28,12 @@ def loaded_by(*modules):
     return [name for name in json.loads(done.stdout) if name.startswith(LIBRARIES)]
 
 
+@pytest.mark.heavy
 def test_broker_and_its_control_endpoint_load_nothing_of_the_registry():
     assert loaded_by("broker.shell.server", "broker.shell.control.endpoint", "broker.shell.page.messages") == []
 
 
+@pytest.mark.heavy
 def test_registry_loads_the_libraries_of_formats_in_its_other_process_alone():
     found = loaded_by("broker.shell.registry.open", "broker.registry.register", "broker.registry.reading")
     assert [name for name in found if not name.startswith("broker.")] == []

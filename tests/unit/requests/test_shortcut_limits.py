@@ -211,6 +211,7 @@ def test_end_of_a_transaction_that_cannot_be_written_leaves_earlier_replies_alon
     assert len(twins.received(before)) > 60
 
 
+@pytest.mark.heavy
 @each_case("version", range(2, 11))
 def test_commit_at_the_limit_of_a_batch_is_written_alike(version: int) -> None:
     """The topic's own limit counts; that of the broker is what it begins with."""

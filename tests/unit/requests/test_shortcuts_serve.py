@@ -139,6 +139,7 @@ def sent_everywhere(twins: Twins, make: Callable[[], Any], version: int, *, lear
         assert learnt(twins) == known, "a request is learnt once"
 
 
+@pytest.mark.heavy
 @each_case("version", range(FETCH_BATCHES_SINCE, FetchRequest.MAX_VERSION + 1))
 def test_fetch_without_a_session(version: int) -> None:
     twins = Twins()

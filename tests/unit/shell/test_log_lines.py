@@ -82,6 +82,7 @@ def test_count_is_told_though_no_line_follows(logger, logged, monkeypatch):
     assert logged.getvalue().splitlines()[-1].endswith("3 more lines like these were left out")
 
 
+@pytest.mark.heavy
 def test_count_is_told_by_a_process_that_stops_within_the_second():
     program = (
         "import logging, sys; from broker.shell.log_lines import set_up\n"

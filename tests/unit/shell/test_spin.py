@@ -105,6 +105,7 @@ def test_spin_with_one_processor_never_looks():
         assert loop.ready == []
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not let a process choose")
 def test_processors_are_those_that_the_process_may_use():
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from broker.shell.loop.spin import *; "

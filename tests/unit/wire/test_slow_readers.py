@@ -18,6 +18,7 @@ def world():
     return world_with_topic()
 
 
+@pytest.mark.heavy
 def test_client_that_never_reads_is_not_read_from_and_holds_little(world):
     world.broker.router.shared = None  # a reply that others have too counts for little
     make_topic(Client(world), "wide", 1000)

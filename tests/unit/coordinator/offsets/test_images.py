@@ -159,6 +159,7 @@ def test_image_that_cannot_be_read_is_removed_and_the_log_counts(spoil):
     assert not again.files.exists(path)
 
 
+@pytest.mark.heavy
 def test_image_of_nonsense_with_a_right_checksum_is_passed_over():
     world = busy_world()
     path = snapshot.path(DIRECTORY, image(world))
