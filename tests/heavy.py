@@ -26,7 +26,8 @@ LIGHT = {
         *("e2e/test_languages_doc", "e2e/test_openapi", "e2e/test_page_server", "e2e/test_share_streams_verbs"),
         *("e2e/test_verify_route", "e2e/handle/test_handle_groups", "e2e/handle/test_handle_records"),
         *("e2e/proxy/test_proxy", "e2e/proxy/test_proxy_page", "e2e/registry/test_registry_faults"),
-        "e2e/registry/test_registry_security",
+        *("e2e/registry/test_registry_security", "e2e/packaging/test_fixtures_unmet", "e2e/samples/test_samples"),
+        *("e2e/transactions/test_txn_commands", "e2e/proxy/test_proxy_metrics", "e2e/test_offset_commands"),
     )
 }
 OWN_PROCESSES = {"broker_factory"}  # fixtures that start one for each test
