@@ -7,8 +7,9 @@ agree on Avro word for word: canonical form, normalized form and messages. With 
 repository schema-registry, of which the parsers of schemas are compiled) so must they on all three formats, and the
 pairs by which Confluent tests its own rules are judged too. Karapace (its sources in DIR; an environment with what they
 import) must agree whether a schema fits. What differs must have a reason in explained.py: what has none is printed,
-and the exit code is 1. Where Karapace's module in Go (protopace) cannot be built, a stand-in whose format_proto returns
-what it is given does: it only formats.
+and the exit code is 1. Karapace's module in Go (protopace) needs its authors' fork of buf, which `go mod edit -replace`
+takes from a checkout; a stand-in whose format_proto returns what it is given does too: it only formats. Its
+`src/karapace/version.py` is made by its build, and is written by hand in a checkout: `__version__ = "6.2.0"`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     ARGS="--karapace DIR --python DIR/bin/python"
 
-DIR is a checkout of Karapace, the Python one that can import it, with pytest, aiohttp and what else its tests need.
+DIR is a checkout of Karapace, the Python one that can import it, with pytest, pytest-xdist and what else its tests use.
 Those of its files that take an address are run (FILES), against one broker, which is reset before each test. Each that
 fails must be named in explained.py, with the reason; what is named there and passes is told too. The exit code is 1
 where a failure has none.
