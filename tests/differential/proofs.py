@@ -70,6 +70,7 @@ def hides_a_group_without_a_record(case: Case) -> None:
     commit(case, ["&s0"], "m" * 4097)
     join(case, "m0", SUBSCRIBED)
     case.add("ListGroups", 5, {"StatesFilter": [], "TypesFilter": []})
+    case.add("DescribeGroups", 5, {"Groups": [GROUP], "IncludeAuthorizedOperations": False})
 
 
 def connection_behind_a_forgotten_request(case: Case) -> None:
