@@ -179,7 +179,7 @@ def _count(result: Result, seed: int, family: str, outcome: Outcome, steps: list
 
 
 def _work(at: int, count: int, plan: Plan, brokers: Brokers, out: Queue[Any], stop: Event) -> None:
-    profile = PROFILES[plan.profile]
+    profile, pair = PROFILES[plan.profile], None
     try:
         pair = brokers.pair(plan.first * 100 + at, allow_list(plan.profile, brokers.against))
         seeds = [plan.seed * SEEDS_APART + number for number in range(plan.first + at, plan.first + plan.cases, count)]
@@ -201,6 +201,9 @@ def _work(at: int, count: int, plan: Plan, brokers: Brokers, out: Queue[Any], st
                 out.put(("case", seed, family, outcome, steps))
     except Exception:
         out.put(("broken", traceback.format_exc()))
+    finally:
+        if pair is not None:
+            pair.forget()
     out.put(("end",))
 
 
@@ -209,6 +212,13 @@ def _dig(plan: Plan, brokers: Brokers, result: Result) -> None:
     if not result.kinds:
         return
     pair = brokers.pair(90_000 + plan.first, allow_list(plan.profile, brokers.against))
+    try:
+        _dig_with(pair, plan, result)
+    finally:
+        pair.forget()
+
+
+def _dig_with(pair: Pair, plan: Plan, result: Result) -> None:
     for name, kind in sorted(result.kinds.items(), key=lambda item: -item[1].count):
         found = None
         for seed, _ in sorted(kind.samples, key=lambda sample: sample[1])[:SAMPLES]:

@@ -103,6 +103,7 @@ class Pair:
                 if not settler.topic_up(side, self._lasting + name, WARM_LIMIT_S):
                     raise LinkError("the lasting topics did not come up")
             self._ids[at] = dict(side.symbols.topic_ids)
+            side.close()
 
     def _sides(self, prefix: str) -> list[Side]:
         return [

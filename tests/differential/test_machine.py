@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from differential.allow import AllowList
 from differential.batches import make_batch, read_batches
+from differential.campaign import Kind, Plan, Result, _dig
 from differential.compare import Difference, class_of, differences
 from differential.generate.damage import spare_own_settings
 from differential.generate.profiles import PROFILES, make_case
@@ -153,3 +156,13 @@ def test_script_is_read_as_it_was_written(tmp_path: Path) -> None:
     script = Script("Fetch .a[] 0 -> 1", "default", 7, make_case("default", 7)[1], 0.5)
     assert Script.read(script.write(tmp_path)) == script
     assert not re.search(r"\W", script.write(tmp_path).stem)
+
+
+def test_connections_that_play_a_class_again_are_closed() -> None:
+    forgotten: list[bool] = []
+    pair = SimpleNamespace(forget=lambda: forgotten.append(True))
+    brokers: Any = SimpleNamespace(against="", pair=lambda *_: pair)
+    result = Result()
+    result.kinds["Fetch .ErrorCode 0 -> 1"] = Kind()
+    _dig(Plan("default", 1, 1), brokers, result)
+    assert (forgotten, result.noise) == ([True], ["Fetch .ErrorCode 0 -> 1"])
