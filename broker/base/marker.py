@@ -24,7 +24,7 @@ class EndMarker(Write):
         self.size = 0  # in bytes, once it is built
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         batch = control_batch(
             COMMIT if self.commit else ABORT,
             base_offset=base_offset,

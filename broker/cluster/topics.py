@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from broker.cluster.topic_names import (
     INTERNAL_TOPICS,
@@ -14,10 +14,6 @@ from protocol.messages.metadata_records import (
     PartitionRecord,
     encode_record,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 WITH_ELIGIBLE: Final = 2  # the version of partition records that knows eligible leader replicas
 

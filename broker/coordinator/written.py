@@ -31,7 +31,7 @@ class Records(Write):
         self.records = records
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         records, most_bytes = self.records, log.config.max_message_bytes
         batch = build_batch(records, base_offset=base_offset, leader_epoch=log.leader_epoch, timestamp_ms=now_ms)
         if len(batch) > most_bytes and are_offsets(records):
@@ -45,7 +45,7 @@ class Records(Write):
         return (batch,), base_offset + len(records) - 1, now_ms, len(batch)
 
     def replay(self, shard: Any, base_offset: int, _now_ms: int) -> None:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         machine: Any = shard.machine
         for offset, record in enumerate(self.records, base_offset):
             key = record[0]
@@ -61,7 +61,7 @@ class Marker(EndMarker):
     __slots__ = ()
 
     def replay(self, shard: Any, _base_offset: int, _now_ms: int) -> None:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         shard.machine.replay_marker(self.producer_id, self.producer_epoch, commit=self.commit)
 
 
@@ -80,9 +80,9 @@ class ShareUpdate(Write):
         self._fields = (name, leader_epoch, start_offset, count, batches)
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         return Records((self._record,)).build(log, base_offset, now_ms)
 
     def replay(self, shard: Any, _base_offset: int, _now_ms: int) -> None:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         shard.machine.replay_update(*self._fields)

@@ -1,4 +1,4 @@
-"""What is written to a partition (turn/decision.py): a client's batch, which is validated here, and markers."""
+"""What is written to a partition (turn/write.py): a client's batch, which is validated here, and markers."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Marker(EndMarker):
     __slots__ = ()
 
     def replay(self, partition: Any, base_offset: int, now_ms: int) -> None:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         partition.appended_bytes += self.size
         partition.producers.replay_marker(
             self.producer_id, self.producer_epoch, self.coordinator_epoch, now_ms, base_offset, commit=self.commit

@@ -175,6 +175,7 @@ class HotRequest:
         self.parked: ParkedRequests = broker.router.parked
         self.route: Route = broker.router.routes[self.api_key]
         self.key_at = 4 if isinstance(self.REQUEST, OpenShape) else 0  # in a frame; it ends where the version does
+        # read for each request: as attributes of the object, which the compiled build does not look up by name
         self.has_template, self.may_wait = self.HAS_TEMPLATE, self.MAY_WAIT
         self._finders: dict[int, Finder] = {}  # by version
 

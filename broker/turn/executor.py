@@ -213,8 +213,10 @@ class Executor:
     def hold(self, decision: Decision, held: Held) -> None:
         """Hold the reply until the logs that it depends on are durable."""
         durability, shard = self._durability, decision.shard
-        metadata, states = self.metadata, durability.unsettled_shards()
-        if shard is not None and metadata is not None:
+        metadata = self.metadata
+        if shard is None or metadata is None:
+            states = durability.unsettled_shards()
+        else:
             states = [shard.flush_state, metadata.flush_state]
         for flush_state in states:
             durability.hold(flush_state, held)

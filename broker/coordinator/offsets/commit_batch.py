@@ -39,7 +39,7 @@ def offset_key_prefix(group_id: str, topic: str) -> bytes:
 
 
 class PlainCommit(Write):
-    """Offsets that a group commits on partitions of one topic, without metadata: one batch (see turn/decision.py).
+    """Offsets that a group commits on partitions of one topic, without metadata: one batch (see turn/write.py).
 
     offsets, leader_epochs   one for each of the partitions; set before each use.
     columns                  those that a plain commit changes, once it has been replayed. Who keeps a commit for
@@ -73,10 +73,6 @@ class PlainCommit(Write):
         self.producer: Producer | None = None
         self.sender: Headers = ()
         self.columns: TopicOffsets | None = None
-
-    def build(self, log: Any, base_offset: int, now_ms: int) -> Batch:
-        """The batch as it goes into the log."""
-        raise NotImplementedError
 
     def replay(self, shard: Any, base_offset: int, now_ms: int) -> None:
         """The offsets become the group's, or pending."""
@@ -229,7 +225,7 @@ class OneCommit(PlainCommit):
         return BATCH_HEAD.size + BATCH_TAIL.size + self.count * record_bytes + len(self._headers)
 
     def build(self, log: Any, base_offset: int, now_ms: int) -> Batch:
-        """See PlainCommit."""
+        """See turn/write.py."""
         offsets, epochs, producer = self.offsets, self.leader_epochs, self.producer
         n, partitions, tags, prefix = self.count, self.partitions, self._tags, self._prefix
         value_size = VALUE_HEAD.size + len(tags)

@@ -95,7 +95,7 @@ class Commit(Write):
         return not any(run.partitions for run in self.runs)
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch | Span:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         records = list(self._records(now_ms))
         if self.headers:
             records[0] = (*records[0][:2], self.headers)
@@ -133,7 +133,7 @@ class Commit(Write):
                 yield prefix + partition.to_bytes(4, "big"), value
 
     def replay(self, shard: Shard, base_offset: int, now_ms: int) -> None:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         if self.producer is not None:
             self._replay_pending(shard, self.producer[0], base_offset, now_ms)
             return

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from broker.base.context import Context
 from broker.base.facts import facts
@@ -36,9 +36,6 @@ from broker.coordinator.share.state import (
     update_value,
 )
 from broker.turn.decision import Decision, Record
-
-if TYPE_CHECKING:
-    pass
 
 PRUNE_TIMER: Final = ("prune",)
 COLD_TIMER: Final = ("cold",)

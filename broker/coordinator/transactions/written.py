@@ -29,13 +29,13 @@ class NextState(Write):
         self.groups = groups
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch:
-        """See turn/decision.py."""
+        """See turn/write.py."""
         groups = self.groups
         batch = self.transaction.batch(self.version, base_offset, log.epochs.latest, now_ms, groups)
         return (batch,), base_offset + len(groups), now_ms, len(batch)
 
     def replay(self, shard: Shard, _base_offset: int, _now_ms: int) -> None:
-        """See turn/decision.py. The timeout counts from the record with which the transaction begins."""
+        """See turn/write.py. The timeout counts from the record with which the transaction begins."""
         machine: TransactionMachine = shard.machine
         transaction, deadlines = self.transaction, shard.deadlines
         machine.replay_transaction(transaction, self.groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from broker.cluster.data.identity import DirectoryError
 from broker.config.settings import ConfigError
@@ -20,9 +20,6 @@ from broker.shell.control.routes import (
     Route,
     find_cluster,
 )
-
-if TYPE_CHECKING:
-    pass
 
 MOST_BROKERS: Final = 100
 FLUSHES: Final = ("memory", "os", "fsync")
