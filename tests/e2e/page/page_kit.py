@@ -85,7 +85,11 @@ class Look:
             found[:] = [self.page.evaluate(TABLE, of) or []]
             return bool(found[0])
 
-        until(look, f"the table {of} has rows", LIMIT_MS / 1000)
+        try:
+            until(look, f"the table {of} has rows", LIMIT_MS / 1000)
+        except AssertionError as error:
+            text = self.page.locator("body").inner_text()
+            raise AssertionError(f"{error}; the page at {self.page.url}: {text}; asked {self.asked[-8:]}") from None
         return found[0]
 
     def agrees(self, of: str, expected: Callable[[], Any], shown: Callable[[list[dict[str, str]]], Any]) -> None:

@@ -140,19 +140,25 @@ def test_cluster_agrees_with_the_admin_api_under_load_and_its_buttons_act(broker
             for node in (1, 2, 3)
         }
 
+    def second_is(state: str) -> bool:
+        try:
+            return known()[2][0] == state
+        except KafkaException:  # librdkafka may send a request again to the broker that has stopped
+            return False
+
     def fact(name: str) -> str:
         return tab.locator(f"[data-is='{name}']").text_content()
 
     with Load(producing(broker, "held", 6)):
         page.agrees("nodes", known, shown_nodes)
         tab.get_by_role("button", name="Stop broker 2").click()
-        until(lambda: known()[2][0] == "stopped", "the broker is stopped")
+        until(lambda: second_is("stopped"), "the broker is stopped")
         page.agrees("nodes", known, shown_nodes)
         before = broker.control.ask("GET", "/_admin/overview")["requests"]
         until(lambda: int(fact("Requests").replace(",", "")) >= before, "requests are counted")
         assert int(fact("Requests").replace(",", "")) <= broker.control.ask("GET", "/_admin/overview")["requests"]
     tab.get_by_role("button", name="Start broker 2").click()
-    until(lambda: known()[2][0] == "up", "the broker is up")
+    until(lambda: second_is("up"), "the broker is up")
     page.agrees("nodes", known, shown_nodes)
     assert tab.locator("[data-is=python]").text_content() == "broker.start_broker(2)"
     assert fact("Cluster id") == admin.describe_cluster().result().cluster_id

@@ -91,6 +91,25 @@ def test_refused_request_says_why_and_becomes_a_fault(broker, page):
     assert {**made.state(), "name": ""} == {**fault, "name": ""}
 
 
+def test_page_stays_still_from_press_to_release_so_that_no_click_is_lost(broker, page):
+    waiting, tab = [], page.page
+    tab.route("**/events?*", lambda route: waiting.append(route))
+    page.open(broker, "faults?api=OffsetCommit")
+    button = tab.get_by_role("button", name="Set")
+    button.wait_for()
+    before = button.bounding_box()
+    button.hover()
+    tab.mouse.down()
+    with tab.expect_response("**/events?*"):
+        waiting[-1].continue_()
+    tab.wait_for_timeout(500)  # the answer stands above the button, and would move it
+    assert button.bounding_box() == before
+    tab.mouse.up()
+    (shown,) = page.rows("faults")
+    assert shown["Name"] == broker.faults.list()[0]["name"]
+    assert button.bounding_box() != before
+
+
 FIRST_TEXTS = "labels => labels.map((each) => each.firstChild.textContent)"  # without the options of a select
 
 

@@ -94,6 +94,13 @@ export const coloured = (api, outcome = "") => `of-${Object.keys(FAMILIES).find(
 export const base = () => `/_admin/clusters/${encodeURIComponent(here.cluster)}`;
 export const quoted = encodeURIComponent;
 
+// While a pointer is pressed nothing on the page moves or is made again: the click would be lost. What has come is shown
+// after its release, of which a bar that scrolls tells by the next move alone; after five seconds in any case.
+let released = Promise.resolve(), release = () => {};
+addEventListener("pointerdown", () => { released = new Promise((done) => { release = () => setTimeout(done); setTimeout(done, 5000); }); }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => release(), true);
+addEventListener("pointermove", (event) => { if (!event.buttons) release(); }, true);
+
 const headers = (more = {}) => (token ? { ...more, Authorization: `Bearer ${token}` } : more);
 
 export async function ask(method, path, body) {
@@ -103,6 +110,7 @@ export async function ask(method, path, body) {
   if (answer.status === 401) askForToken();
   else document.body.classList.remove("barred");
   const said = await answer.json();
+  await released;
   if (!answer.ok) throw new Error(said.error);
   return said;
 }
@@ -116,6 +124,7 @@ export async function lines(path, signal, hear) {
   for (let text = ""; ;) {
     const { value, done } = await reader.read();
     if (done) return;
+    await released;
     const found = (text + value).split("\n");
     text = found.pop();
     try { found.forEach((each) => hear(JSON.parse(each))); } catch (error) { reader.cancel(); throw error; }
@@ -249,6 +258,8 @@ async function follow(path, show, refuse, everyMs, signal) {
       for (;;) {
         const { value, done } = await reader.read();
         if (done) break;
+        await released;
+        if (signal.aborted) return;
         wait = 500;
         text += value;
         for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) hear(text.slice(0, end), show, refuse);
