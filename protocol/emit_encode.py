@@ -2,7 +2,8 @@
 
 Neighbouring fixed-size fields are packed by one cached struct call, together with the length byte of what follows
 while that is below 128, and with the zero that says "no tagged fields". Values are appended to a list and joined
-once at the end; `encode_parts` leaves out the join, so that records can go to the socket without being copied.
+once at the end, records in a slice of a file when they are read; `encode_parts` leaves out both, so that records can go
+to the socket without being copied.
 """
 
 from __future__ import annotations
@@ -13,32 +14,32 @@ from typing import Any
 from protocol import codec_support
 from protocol.declare import Field, Message, WireType
 from protocol.emit import Emitter
-from protocol.wire import Array, String, Wire
+from protocol.wire import Array, Records, String, Wire
 
 
 def encoder(cls: type[Message], version: int, name: str) -> tuple[str, dict[str, Any]]:
     """Source of `encode(o)` or `encode_parts(o)`, and the names it needs."""
-    emit = _Encoder(cls, version)
+    emit = _Encoder(cls, version, reads=name == "encode")
     with emit.block(f"def {name}(o):"):
         emit.line("out = []")
         emit.line("w = out.append")
         emit.message(cls, "o")
         emit.flush()
         if name == "encode":
-            emit.line("return join_parts(out)" if emit.has_records else 'return b"".join(out)')
+            emit.line('return b"".join(out)')
         else:
             emit.line("return merge_parts(out)" if emit.has_records else 'return [b"".join(out)]')
     return emit.source(), emit.names
 
 
 class _Encoder(Emitter):
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[Message], version: int, *, reads: bool) -> None:
         super().__init__(cls, version)
+        self.reads = reads  # a slice of a file is read where it is met
         self.pending: list[tuple[str, str]] = []  # struct letter, expression; "V" is a varint, always the last
         self.w = "w"  # appends to the list that is being filled
         self.names |= {
             "BYTES": codec_support.BYTES,
-            "join_parts": codec_support.join_parts,
             "merge_parts": codec_support.merge_parts,
             "pack": struct.pack,
             "string_size": codec_support.string_size,
@@ -120,7 +121,8 @@ class _Encoder(Emitter):
             self.line(f"{n} = len({s}){plus}")
         self.pending.append(("V" if self.flexible else self.length_letter(kind), n))
         self.flush("string_size" if kind is String else "uvarint")
-        self.line(f"{self.w}({s})")
+        is_slice = self.reads and kind is Records
+        self.line(f'{self.w}({s} if hasattr({s}, "__getitem__") else {s}.read())' if is_slice else f"{self.w}({s})")
 
     def array(self, kind: Array[Any], expression: str, nullable: bool) -> None:
         items, n = self.fresh("items"), self.fresh("n")

@@ -270,7 +270,7 @@ class World:
 
 
 class Watched(dict[int, Any]):
-    """The table of what serves repeated requests, which tells of each request that it was asked for."""
+    """The table of what serves repeated requests, which tells of each that it has served."""
 
     def __init__(self, table: dict[int, Any], tell: Callable[[int, bool], None]) -> None:
         super().__init__()
@@ -281,7 +281,8 @@ class Watched(dict[int, Any]):
     def __setitem__(self, api_key: int, serve: Any) -> None:
         def told(*args: Any) -> bytes | None:
             reply: bytes | None = serve(*args)
-            self._tell(api_key, reply is not None)
+            if reply is not None:
+                self._tell(api_key, True)
             return reply
 
         super().__setitem__(api_key, told)
@@ -296,6 +297,14 @@ def watch_repeats(world: World, tell: Callable[[int, bool], None]) -> None:
             broker.clients.shortcuts[route.api_key] = broker.router._hot(route).serve
     broker.router.repeats = Watched(broker.clients.shortcuts, tell)
     broker.clients.offer(broker.router.repeats)
+    dispatch = broker.clients.dispatch
+
+    def told(connection: Any, data: bytes, position: int, stop: int, api_key: int, *rest: int) -> None:
+        if broker.router.routes[api_key].target == HOT:
+            tell(api_key, False)
+        dispatch(connection, data, position, stop, api_key, *rest)
+
+    broker.clients.dispatch = told
 
 
 def count_repeats(world: World, api_key: int) -> list[bool]:

@@ -34,16 +34,17 @@ class Deadlines:
         if deadline_ms is None:
             self.by_name.pop(name, None)
             return
-        self._set_alarm(name, deadline_ms - self._turn.now_ms + self._turn.steady_ms)
+        turn = self._turn
+        self.by_name[name] = steady_ms = deadline_ms - turn.now_ms + turn.steady_ms
+        alarm_ms = self._alarms.get(name)
+        if alarm_ms is None or steady_ms < alarm_ms:
+            self._set_alarm(name, steady_ms)
 
     def _set_alarm(self, name: Hashable, deadline_ms: int) -> None:
         """`deadline_ms`: by the steady clock, as in `by_name`."""
-        self.by_name[name] = deadline_ms
-        alarm_ms = self._alarms.get(name)
-        if alarm_ms is None or deadline_ms < alarm_ms:
-            self._alarms[name] = deadline_ms
-            is_round = isinstance(name, tuple) and len(name) == 1  # of upkeep, as ("expiry",): nobody's deadline
-            self._turn.timers.at(deadline_ms, partial(self._ring, name), is_deadline=not is_round)
+        self._alarms[name] = deadline_ms
+        is_round = isinstance(name, tuple) and len(name) == 1  # of upkeep, as ("expiry",): nobody's deadline
+        self._turn.timers.at(deadline_ms, partial(self._ring, name), is_deadline=not is_round)
 
     def _ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:
         """An alarm rings. Its deadline may have moved or been cancelled since."""

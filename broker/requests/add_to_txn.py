@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.cluster.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from broker.coordinator.transactions.rules import add_partitions, verify_partitions
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import AGAIN, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.transaction import Partitions, Transaction
     from broker.coordinator.transactions.written import NextState
+    from broker.requests.kept import Kept
     from broker.turn.decision import Writes
 
 BATCHES_SINCE: Final = 4  # AddPartitionsToTxn

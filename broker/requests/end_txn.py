@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.transactions.rules import NeedsProducerIdError, end_transaction, end_transaction_v2
 from broker.requests.add_to_txn import find_shard
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import AGAIN, LATER, Decision
 from protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from protocol.shape import Shape
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.transaction import Transaction
     from broker.coordinator.transactions.written import NextState
+    from broker.requests.kept import Kept
 
 EPOCH_RISES_SINCE: Final = 5
 

@@ -21,7 +21,7 @@ from broker.partitions.fetch_read import NO_EPOCH, READ_COMMITTED, FetchReader
 from broker.partitions.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, Key, Wanted
 from broker.requests.fetch_wait import Ask, View
 from broker.requests.message_sets import FETCH_BATCHES_SINCE, MessageSetReader
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import Decision
 from broker.wire.route import encode_reply
 from protocol.errors import ErrorCode
@@ -30,6 +30,7 @@ from protocol.shape import Shape
 
 if TYPE_CHECKING:
     from broker.base.context import Context
+    from broker.requests.kept import Kept
     from broker.wire.reply_stream import Reply
 
 SESSIONS_SINCE: Final = 7

@@ -22,7 +22,7 @@ from broker.coordinator.offsets.commit_run import Commit, commit_of
 from broker.coordinator.offsets.provenance import provenance
 from broker.requests.expected_offsets import TAG, conflicts
 from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find_topics, refuse
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.groups.machine import GroupMachine
     from broker.coordinator.runtime import Shard
+    from broker.requests.kept import Kept
     from broker.turn.decision import Headers
 
 TIMES_IN: Final = 1  # the only version with a commit time for each partition

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.coordinator.offsets.topic_ids import all_committed_on, committed_on, partitions_on
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offsets import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from broker.coordinator.offsets.columns import Label, Mark, TopicOffsets
     from broker.coordinator.offsets.table import OffsetTable
     from broker.coordinator.runtime import Shard
+    from broker.requests.kept import Kept
 
 GROUPS_SINCE: Final = 8
 TOPIC_IDS_SINCE: Final = 10
@@ -67,13 +68,8 @@ class Ask:
         self.shape = self.table.shape
         self.marks: list[Mark] = []
         self.label: Label | None = None
-        self.last: object = None  # what moved() was then
+        self.last: object = None  # what they were then
         self.accepted: Decision | None = None
-
-    def moved(self) -> tuple[Sequence[int], Sequence[int]] | None:
-        """Offsets and leader epochs of the partitions. None: the reply has another form now."""
-        assert self.label is not None
-        return self.sources[0].plain(self.label, self.partitions)
 
 
 class OffsetFetch(HotRequest):
@@ -138,7 +134,7 @@ class OffsetFetch(HotRequest):
         dense = range(wanted[0], wanted[0] + len(wanted))
         ask.partitions = dense if list(dense) == wanted else wanted
         ask.label = ask.sources[0].label
-        moved = ask.moved()
+        moved = ask.sources[0].plain(ask.label, ask.partitions)
         if moved is None or not kept.values or not _is_same(kept.values, *moved):
             ask.partitions = ()  # more topics, or an offset of an earlier topic of the name
 
@@ -151,7 +147,8 @@ class OffsetFetch(HotRequest):
             return OTHERWISE
         for mark in ask.marks:
             if not mark.is_valid:
-                moved = ask.moved() if ask.partitions else None
+                label, partitions = ask.label, ask.partitions
+                moved = ask.sources[0].plain(label, partitions) if label is not None and partitions else None
                 if moved is None:
                     return OTHERWISE
                 accepted.reply = moved

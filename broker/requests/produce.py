@@ -36,7 +36,7 @@ from broker.requests.message_sets import PRODUCE_BATCHES_SINCE, as_one_batch
 from broker.requests.produce_ask import Ask, Entry, find_topic, has_producer, producer_of, response_of
 from broker.requests.produce_late import send_late
 from broker.requests.produce_search import Search
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import LATER, NO_REPLY, Decision
 from broker.turn.executor import append
 from broker.wire.errors import lost_code
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.gate import Refused
     from broker.partitions.table import Partitions
+    from broker.requests.kept import Kept
     from broker.wire.parked import ParkedRequests
 
 LEADER_SINCE: Final = 10

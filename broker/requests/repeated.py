@@ -13,9 +13,11 @@ that is refused, or has to wait for something out of the ordinary, is decided ag
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 from struct import error as StructError  # noqa: N812  # the name that other modules give it
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from broker.requests.kept import Form, Kept, Table
 from broker.turn.decision import AGAIN, LATER
 from broker.wire.parked import ParkedRequest
 from broker.wire.route import REPLY_HEAD
@@ -37,112 +39,8 @@ if TYPE_CHECKING:
 
 KEY_END: Final = 8  # a frame begins with size, API and version,
 BODY: Final = 12  # and a correlation id; the client id follows
+CORRELATION_ID: Final = Struct(">i")
 MOST_BYTES: Final = 65_536  # of a request and its reply that are kept, without a field of any length
-MOST_KEPT: Final = 1024  # requests a connection and API
-MOST_ALIKE: Final = 4  # of them with the same prefix: fetches of one session that name different partitions
-KEPT_BYTES: Final = 1 << 20  # of the requests and replies of a connection and API
-PATIENCE: Final = 8  # requests without a repeat between them after which fewer are kept
-
-
-class Kept:
-    """One request that was served, ready for its repeats."""
-
-    __slots__ = (
-        "after",
-        "ask",
-        "ctx",
-        "other",
-        "pack",
-        "reply",
-        "size",
-        "statics",
-        "tail",
-        "unpack",
-        "values",
-        "whole",
-        "width",
-    )
-
-    def __init__(self, ask: Any, ctx: Context) -> None:
-        self.ask = ask
-        self.ctx = ctx
-        self.unpack: Any = None
-        self.statics: tuple[bytes, ...] = ()
-        self.width = 0
-        self.after = slice(0, None, 1)  # where the bytes are that must be the same
-        self.tail = b""  # what follows the field of any length, where there is one
-        self.reply = b""  # the reply after its correlation id, up to the first field that differs
-        self.size = b""  # of it, as it begins
-        self.pack: Any = None  # packs the rest of the reply
-        self.values: list[Any] = []  # what it packs; empty: nothing differs
-        self.whole = b""  # the last reply after its correlation id
-        self.other: Kept | None = None  # another one with the same prefix and other bytes after it
-
-
-class Misses:
-    """How many requests for one API came without a repeat since the last one; of a Table and of its Forms."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-class Form:
-    """The requests kept of one version and size: how long their prefix is, and each by its prefix.
-
-    Where a field is of any length, it is all of one version, and `find` finds the end of the prefix and the field.
-    """
-
-    __slots__ = ("find", "kept", "misses", "prefix_bytes")
-
-    def __init__(self, misses: Misses, prefix_bytes: int, find: Finder | None) -> None:
-        self.misses = misses
-        self.prefix_bytes = prefix_bytes
-        self.find = find
-        self.kept: dict[bytes, Kept] = {}
-
-
-class Table:
-    """The requests kept on one connection for one API."""
-
-    __slots__ = ("count", "forms", "held_bytes", "misses", "of_connection")
-
-    def __init__(self, of_connection: dict[bytes, Form]) -> None:
-        self.forms: dict[bytes, Form] = {}  # by size, API and version as the frame has them, or by API and version
-        self.of_connection = of_connection  # the same ones, with those of other APIs
-        self.count = 0
-        self.held_bytes = 0
-        self.misses = Misses()
-
-    def is_worth_keeping(self) -> bool:
-        """Whether another request is kept: where no repeats come, only the 8th, 16th, 32nd ... is."""
-        self.misses.count = misses = self.misses.count + 1
-        return misses <= PATIENCE or not misses & (misses - 1)
-
-    def keep(self, key: bytes, prefix: bytes, kept: Kept, size: int, find: Finder | None) -> None:
-        """Add a request. A full table is emptied first."""
-        if self.count >= MOST_KEPT or self.held_bytes + size > KEPT_BYTES:
-            for each in self.forms:
-                del self.of_connection[each]
-            self.forms.clear()
-            self.count = self.held_bytes = 0
-        form = self.forms.get(key)
-        if form is None or (find is None and form.prefix_bytes != len(prefix)):
-            form = self.forms[key] = self.of_connection[key] = Form(self.misses, len(prefix), find)
-        alike, other, is_new = [kept], form.kept.get(prefix), True
-        while other is not None:
-            if other.statics == kept.statics and other.tail == kept.tail:
-                is_new = False
-            elif len(alike) < MOST_ALIKE:
-                alike.append(other)
-            other = other.other
-        for at, one in enumerate(alike):
-            one.other = alike[at + 1] if at + 1 < len(alike) else None
-        form.kept[prefix] = kept
-        if is_new:
-            self.count += 1
-            self.held_bytes += size
 
 
 def _found(find: Finder, data: bytes, start: int) -> tuple[int, int, int]:
@@ -151,6 +49,12 @@ def _found(find: Finder, data: bytes, start: int) -> tuple[int, int, int]:
         return find(data, start)
     except (IndexError, MalformedError, StructError):
         return start, 0, 0
+
+
+def _correlation_id(held: Held) -> int:
+    _, _, data, position, _ = held
+    found: int = CORRELATION_ID.unpack_from(data, position + KEY_END)[0]
+    return found
 
 
 class HotRequest:
@@ -224,11 +128,8 @@ class HotRequest:
 
     # -- serving
 
-    def serve(self, connection: Connection, data: bytes, position: int, stop: int, correlation_id: int) -> bytes | None:
+    def serve(self, form: Form, connection: Connection, data: bytes, position: int, stop: int) -> bytes | None:
         """Serve a repeat; see service.Shortcut."""
-        form: Form | None = connection.forms.get(data[position + self.key_at : position + KEY_END])
-        if form is None:
-            return None
         start, find = position + BODY, form.find
         if find is None:
             end = start + form.prefix_bytes
@@ -265,16 +166,16 @@ class HotRequest:
             reply = self.executor.carry_out(decision, now_ms, held)
         except (KafkaError, StorageError) as error:
             is_begun = decision.follow is not None and isinstance(error, KafkaError)
-            return self._refuse(kept, held, correlation_id, error) if is_begun else None
+            return self._refuse(kept, held, error) if is_begun else None
         if reply is LATER or not self.has_template:
-            return self._without_template(kept, reply, held, correlation_id)
+            return self._without_template(kept, reply, held)
         if reply is not None and kept.values and self.values(kept, decision, reply):
             kept.whole = kept.reply + kept.pack(*kept.values)
         return kept.size + data[position + KEY_END : start] + kept.whole
 
-    def _without_template(self, kept: Kept, reply: Any, held: Held, correlation_id: int) -> bytes:
+    def _without_template(self, kept: Kept, reply: Any, held: Held) -> bytes:
         """A reply that is written again, or a request that waits."""
-        whole = None if reply is LATER else self.write_reply(kept, reply, correlation_id)
+        whole = None if reply is LATER else self.write_reply(kept, reply, _correlation_id(held))
         if isinstance(whole, bytes):
             return whole
         connection = held[0]
@@ -282,22 +183,22 @@ class HotRequest:
             connection.out.append(None)
             connection.fill(held[1], whole)
             return TAKEN
-        self._park(kept, held, correlation_id)
+        self._park(kept, held)
         if reply is not LATER:
             self.parked.answer(held[:2], reply)
         return TAKEN
 
-    def _refuse(self, kept: Kept, held: Held, correlation_id: int, error: Any) -> bytes:
+    def _refuse(self, kept: Kept, held: Held, error: Any) -> bytes:
         """A step after the first write has failed: something was written, so it cannot be decided again."""
-        self._park(kept, held, correlation_id)
+        self._park(kept, held)
         self.parked.refuse(held[:2], error.code)
         return TAKEN
 
-    def _park(self, kept: Kept, held: Held, correlation_id: int) -> None:
+    def _park(self, kept: Kept, held: Held) -> None:
         connection, _, data, position, stop = held
-        version = kept.ctx.api_version
+        parked = ParkedRequest(self.route, kept.ctx.api_version, _correlation_id(held), data, position, stop)
         connection.out.append(None)
-        self.parked.park(held[:2], ParkedRequest(self.route, version, correlation_id, data, position, stop))
+        self.parked.park(held[:2], parked)
 
     # -- keeping
 
@@ -310,7 +211,7 @@ class HotRequest:
         template = reply if self.HAS_TEMPLATE else b""
         if not isinstance(template, bytes) or connection.generation != self.turn.learned.generation:
             return  # in the second case the connection is about to drop what it has kept
-        table: Table = connection.learned.get(self.api_key) or Table(connection.forms)
+        table: Table = connection.learned.get(self.api_key) or Table(self.api_key, connection.forms)
         connection.learned[self.api_key] = table
         if not table.is_worth_keeping():
             return
@@ -344,7 +245,7 @@ class HotRequest:
         if not self.MAY_WAIT:
             ctx.token = None
         self.prepare(kept, decision)
-        table.keep(key, asked.prefix, kept, size, find)
+        table.keep(key, asked.prefix, kept, size, 0 if find else stop - position, find)
 
     def finder(self, version: int) -> Finder:
         """The function that finds the field of any length in a request of a version, made when first needed."""

@@ -18,7 +18,7 @@ from broker.coordinator.share.acknowledge import Acknowledgement
 from broker.coordinator.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from broker.handlers.share_acknowledge import check_names
 from broker.handlers.share_group import check_enabled
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.requests.share_fetch_wait import Ask
 from broker.turn.decision import Decision
 from broker.wire.route import encode_reply
@@ -29,6 +29,7 @@ from protocol.shape import Shape
 if TYPE_CHECKING:
     from broker.base.context import Context
     from broker.coordinator.share.sessions import PartitionKey
+    from broker.requests.kept import Kept
     from broker.requests.share_fetch_read import View
     from broker.wire.reply_stream import Reply
 

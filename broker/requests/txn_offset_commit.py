@@ -22,7 +22,7 @@ from broker.coordinator.transactions.gate import OFFSETS_ADD_SINCE, unverified
 from broker.coordinator.transactions.rules import add_partitions, verify_partitions
 from broker.coordinator.transactions.written import NextState
 from broker.requests.offset_rows import Codes, Found, Row, add_runs, checked, find_topics, refuse
-from broker.requests.repeated import HotRequest, Kept
+from broker.requests.repeated import HotRequest
 from broker.turn.decision import AGAIN, Decision
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.transactions import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.transaction import Partitions, Transaction
+    from broker.requests.kept import Kept
     from broker.turn.decision import Headers
 
 TOPIC_IDS_SINCE: Final = 6

@@ -63,12 +63,14 @@ class Decision:
     why       the sentence that says why the request is refused.
     repeats   what the request asked, where a repeat of it may be served from its bytes (requests/repeated.py); AGAIN in
               a Decision that is kept with the request: the two would be a circle, which only a rare collection frees.
+    is_rare   whether there are records, requests to wake, or a Decision to follow: asked by one question.
     """
 
     __slots__ = (
         "apart",
         "close",
         "follow",
+        "is_rare",
         "reads",
         "records",
         "repeats",
@@ -114,3 +116,4 @@ class Decision:
         self.close = close
         self.why = why
         self.repeats = repeats
+        self.is_rare = bool(records or wake or follow)

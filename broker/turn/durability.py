@@ -34,8 +34,8 @@ class Durability:
         self._start_sync = start_sync  # syncs logs in threads, then calls sync_done
         self._refuse = refuse  # puts a retriable error into the held slots, told which log has failed
         self.syncs_done = 0  # jobs of syncs so far
-        self._dirty: list[FlushState] = []
-        self._connections: set[Client] = set()  # with replies to send or to hold
+        self.dirty: list[FlushState] = []  # what the turn flushes at its end
+        self.speaking: set[Client] = set()  # with replies to send or to hold
         self._syncing: list[FlushState] = []
         self._job_runs = False  # a job without logs only keeps replies in order
         self._sync_connections: list[tuple[Client, int]] = []
@@ -48,7 +48,7 @@ class Durability:
         """Flush this log at the end of the turn."""
         if not state.queued:
             state.queued = True
-            self._dirty.append(state)
+            self.dirty.append(state)
 
     def is_settled(self, state: FlushState) -> bool:
         """Whether everything in the log is durable, so that a reply made from it may be sent."""
@@ -56,7 +56,7 @@ class Durability:
 
     def unsettled_shards(self) -> list[FlushState]:
         """The logs of shards, not of partitions, that are not durable to their end."""
-        flush_states = self._dirty
+        flush_states = self.dirty
         if not flush_states and not self.fsync:
             return flush_states
         if self.fsync and (self._next or self._syncing):
@@ -65,12 +65,12 @@ class Durability:
 
     def speaks(self, connection: Client) -> None:
         """The connection has a reply to send at the end of the turn."""
-        self._connections.add(connection)
+        self.speaking.add(connection)
 
     def hold(self, state: FlushState, held: Held) -> None:
         """Hold a reply until the log is durable. Where it is already, this is `speaks`."""
         connection = held[0]
-        self._connections.add(connection)
+        self.speaking.add(connection)
         if not self.is_settled(state):
             state.held.append(held)
             if self.fsync:
@@ -81,7 +81,7 @@ class Durability:
         """Hold the reply to a request that has just written to the log. Its connection must `speak` too."""
         if not state.queued:
             state.queued = True
-            self._dirty.append(state)
+            self.dirty.append(state)
         state.held.append(held)
         if self.fsync:
             held[0].awaits_sync = True
@@ -89,22 +89,22 @@ class Durability:
     def end_turn(self) -> bool:
         """Write what the turn appended, then send the replies that need not wait for a sync. Whether there is more."""
         if self._is_given_up:
-            connections, self._dirty, self._connections = self._connections, [], set()
+            connections, self.dirty, self.speaking = self.speaking, [], set()
             # connections of clients are closed, but a call of the control plane still waits for its reply
             for connection in connections:
                 connection.drain()
-            return bool(self._dirty or self._connections)
-        while self._dirty:  # a flush may wake requests that append again
-            dirty, self._dirty = self._dirty, []
+            return bool(self.dirty or self.speaking)
+        while self.dirty:  # a flush may wake requests that append again
+            dirty, self.dirty = self.dirty, []
             for state in dirty:
                 state.queued = False
                 if state.log.end_offset > state.deferred_offset or state.held or state.steps:
                     self._flush(state)
-        connections, self._connections = self._connections, set()
+        connections, self.speaking = self.speaking, set()
         if not self.fsync:
             for connection in connections:
                 connection.drain()
-            return bool(self._dirty or self._connections)
+            return bool(self.dirty or self.speaking)
         for connection in connections:
             if connection.awaits_sync or connection in self._next_connections:
                 connection.awaits_sync = True
@@ -112,7 +112,7 @@ class Durability:
             else:
                 connection.release(connection.next_slot)
         self._sync_next()
-        return bool(self._dirty or self._connections)
+        return bool(self.dirty or self.speaking)
 
     def give_up(self) -> None:
         """The data is given up, perhaps within a turn: write nothing any more."""
@@ -124,22 +124,22 @@ class Durability:
         written = state.log
         try:
             written.flush()
+            if self.fsync:
+                state.written += state.held
+                state.held.clear()
+                self._next[state] = None
+                return
             flushed_offset = written.flushed_offset
-            if not self.fsync and flushed_offset - written.synced_offset >= written.flush_messages:
+            if flushed_offset - written.synced_offset >= written.flush_messages:
                 written.sync()  # within the turn, as Kafka within the append: who sets flush.messages wants that
         except (OSError, StorageError) as error:
             self._failed(state, error)
             return
-        if self.fsync:
-            state.written += state.held
-            state.held.clear()
-            self._next[state] = None
-        else:
-            state.held.clear()
-            state.durable_offset = flushed_offset  # as `settle`: this is done for each write
-            state.owner.advance(flushed_offset)
-            if state.steps:
-                state.settle(flushed_offset)
+        state.held.clear()
+        state.durable_offset = flushed_offset  # as `settle`: this is done for each write
+        state.owner.advance(flushed_offset)
+        if state.steps:
+            state.settle(flushed_offset)
 
     def write_now(self, state: FlushState) -> bool:
         """Write a log before the turn ends, where a write makes it durable (not at `fsync`). False: it was cut back.
@@ -228,7 +228,7 @@ class Durability:
         self.syncs_done += 1
         for connection, slot in released:
             # a connection with a reply in the open turn may depend on unwritten data: it stays awaits_sync
-            if connection not in self._next_connections and connection not in self._connections:
+            if connection not in self._next_connections and connection not in self.speaking:
                 connection.awaits_sync = False
             connection.release(slot)
         self.end_turn()
@@ -236,4 +236,4 @@ class Durability:
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be written or synced."""
-        return not (self._dirty or self._next or self._job_runs)
+        return not (self.dirty or self._next or self._job_runs)

@@ -54,8 +54,11 @@ def append(target: Owner, write: Write, now_ms: int, durability: Durability | No
     except StorageError as error:  # the log is out of use, after a failure of the cleaner for example
         target.not_written(write, error)
         raise
-    if durability is not None and not target.flush_state.queued:
-        durability.touch(target.flush_state)
+    if durability is not None:
+        flush_state = target.flush_state
+        if not flush_state.queued:  # as `touch`, without the call
+            flush_state.queued = True
+            durability.dirty.append(flush_state)
     write.replay(target, base_offset, now_ms)
 
 
@@ -86,41 +89,58 @@ class Executor:
         Errors:     that of `before_write`: too few replicas of a log are in sync; nothing of `writes` was written.
                     StorageError: a log cannot be written; its owner was reloaded.
         """
-        while decision.follow is not None:
-            decision = self._take_step(decision, held, now_ms, is_clients, token)
-        durability, writes = self._durability, decision.writes
-        shard: Owner | None = decision.shard
-        if decision.records:
-            self._append_records(decision, now_ms, is_clients)
-        if decision.apart or len(writes) > 1:
-            self._write(decision, now_ms, is_clients)
-        elif writes:
-            target, write = writes[0]
-            if is_clients:
-                target.before_write()
-            append(target, write, now_ms, durability)
+        durability = self._durability
+        if decision.is_rare:
+            decision = self._carry_out_rare(decision, now_ms, held, is_clients, token)
+        elif decision.writes:
+            writes = decision.writes
+            if decision.apart or len(writes) > 1:
+                self._write(decision, now_ms, is_clients)
+            else:
+                target, write = writes[0]
+                if is_clients:
+                    target.before_write()
+                append(target, write, now_ms, durability)
         if decision.timers:
             deadlines = decision.shard.deadlines
             for name, deadline_ms in decision.timers:
                 deadlines.set(name, deadline_ms)
-        if decision.wake:
-            self._wake(decision)
         reply = decision.reply
         if decision.then is not None:
             replaced = decision.then()
             reply = reply if replaced is None else replaced
-        if held is not None and reply is not LATER and reply is not NO_REPLY:
+        if held is None or reply is LATER or reply is NO_REPLY:
+            return reply
+        if durability.fsync:
+            self.hold(decision, held)
+        elif durability.dirty:  # else all that it may depend on is durable
+            shard: Owner | None = decision.shard
             metadata = self.metadata
-            if shard is None or durability.fsync or metadata is None or metadata.flush_state.queued:
+            if shard is None or metadata is None or metadata.flush_state.queued:
                 self.hold(decision, held)
             else:  # as `hold`, for most requests
                 for flush_state in decision.reads:
                     if not flush_state.queued:
                         durability.touch(flush_state)
                     flush_state.held.append(held)
-                if shard.flush_state.queued:
-                    shard.flush_state.held.append(held)
+                flush_state = shard.flush_state
+                if flush_state.queued:
+                    flush_state.held.append(held)
         return reply
+
+    def _carry_out_rare(
+        self, decision: Decision, now_ms: int, held: Held | None, is_clients: bool, token: Token
+    ) -> Decision:
+        """Take the steps of a decision; append, and answer parked requests, as the last one says. Returns that one."""
+        while decision.follow is not None:
+            decision = self._take_step(decision, held, now_ms, is_clients, token)
+        if decision.records:
+            self._append_records(decision, now_ms, is_clients)
+        if decision.writes:
+            self._write(decision, now_ms, is_clients)
+        if decision.wake:
+            self._wake(decision)
+        return decision
 
     def _write(self, decision: Decision, now_ms: int, is_clients: bool) -> None:
         """Several writes, or writes apart."""

@@ -64,7 +64,7 @@ class Turn:
         self._is_open = False
         self.now_ms = env.clock.now_ms()  # Unix milliseconds by the wall clock, read once a turn
         self.steady_ms = env.clock.steady_ms()  # the same by the clock that does not step: for waits and timers
-        self.answered_bytes = 0  # size of this turn's replies, on all connections
+        self.answered_bytes = 0  # size of this turn's replies, on all connections but those with small ones
         self._large_until_ms = 0  # when this turn serves no more large requests; 0: it has served none
         self._put_off: deque[Callable[[], None]] = deque()  # what serves each request that was put off
         self._serves_put_off = False
@@ -81,8 +81,9 @@ class Turn:
             self._is_open = True
             self.answered_bytes = 0
             self._large_until_ms = 0
-            self.now_ms = self.env.clock.now_ms()  # as read_clock, without the call
-            self.steady_ms = self.env.clock.steady_ms()
+            clock = self.env.clock
+            self.now_ms = clock.now_ms()  # as read_clock, without the call
+            self.steady_ms = clock.steady_ms()
             self.call_soon(self.end)
             if self.metrics.turn_begins is not None:
                 self.metrics.turn_begins()

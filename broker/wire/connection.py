@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.config.addresses import client_host
 from broker.wire.reply_queue import SMALL_BYTES, ReplyQueue
 from broker.wire.reply_stream import PRESSED_BYTES
+from broker.wire.route import LARGE_REPLIES
 from broker.wire.strangers import SMALLEST_SIZE, send_away
-from protocol.api import ApiKey
 
 if TYPE_CHECKING:
     from broker.wire.service import Service
@@ -23,20 +23,6 @@ BACKLOG_SLOTS: Final = 4096  # unsent replies above which a connection's request
 UNREAD_BYTES: Final = 1 << 62  # more than any frame has
 SLICE_MS: Final = 5  # of work for one connection before others are served
 LARGE_BYTES: Final = 4096  # of a request that may be put off
-# whose replies may be large however small the request is; where a client waits for one, it waits for no other
-LARGE_REPLIES: Final = frozenset(
-    (
-        ApiKey.METADATA,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        ApiKey.DESCRIBE_LOG_DIRS,
-        ApiKey.DESCRIBE_ACLS,
-        ApiKey.LIST_GROUPS,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.LIST_TRANSACTIONS,
-        ApiKey.DESCRIBE_PRODUCERS,
-    )
-)
 
 
 class Connection(ReplyQueue):
@@ -217,39 +203,60 @@ class Connection(ReplyQueue):
         self._process(data)
 
     def _serve_alone(self, data: bytes) -> bool:
-        """Serve the usual input, one whole frame that has a shortcut; it needs less care than other input (False)."""
-        service, turn, stop = self.service, self.turn, len(data)
-        if stop < 12 or service.watchers:
+        """Serve the usual input, one whole frame that is not large; it needs less care than other input (False)."""
+        service, turn, before, stop = self.service, self.turn, self.unsent, len(data)
+        if service.watchers:
             return False
-        size, api_key, api_version, correlation_id = FRAME_HEAD.unpack_from(data)
-        shortcut = service.shortcuts.get(api_key)
-        if shortcut is None or size + 4 != stop or size > service.request_limit:
-            return False
-        out, before = self.out, self.unsent
         if self.generation != turn.learned.generation:
             self.forget(turn.learned.generation)
-        reply = shortcut(self, data, 0, stop, correlation_id)
+        form = self.forms.get(data[:8]) or self.forms.get(data[4:8])
+        if form is None:
+            return self._dispatch_alone(data)
+        shortcut, reply = service.shortcuts.get(form.api_key), None
+        if shortcut is not None and (stop == form.frame_bytes or form.is_whole(data, service.request_limit)):
+            reply = shortcut(form, self, data, 0, stop)
         if reply is None:
-            if size > LARGE_BYTES:
-                return False
-            service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
-            if self.closed:
-                return True
-        else:
-            service.metrics.counts[api_key] += 1
-            if reply:
-                out.append(reply)
-                self.unsent += len(reply)
-        if out:
-            turn.durability.speaks(self)
-            if self.unsent > PRESSED_BYTES or len(out) > BACKLOG_SLOTS:  # no limit is lower
-                most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit
-                if self.unsent > most or len(out) > BACKLOG_SLOTS:
-                    self.halt()
-            turn.answered_bytes += self.unsent - before
-        if self.weight or self.write_paused or before > SMALL_BYTES:
-            self.weigh(before)
+            return self._dispatch_alone(data)
+        service.metrics.counts[form.api_key] += 1
+        if reply:
+            self.out.append(reply)
+            self.unsent = unsent = before + len(reply)
+            turn.durability.speaking.add(self)  # as `speaks`, without the call
+            if unsent > SMALL_BYTES or self.weight:
+                self._answered(before)
+        elif self.out:
+            turn.durability.speaking.add(self)
+            self._answered(before)
         return True
+
+    def _dispatch_alone(self, data: bytes) -> bool:
+        """Have the general handler serve one whole frame; False: it is another input, or large."""
+        service, stop, before = self.service, len(data), self.unsent
+        if not 12 <= stop <= LARGE_BYTES:
+            return False
+        size, api_key, api_version, correlation_id = FRAME_HEAD.unpack_from(data)
+        if size + 4 != stop or size > service.request_limit:
+            return False
+        if api_key in LARGE_REPLIES and self._must_wait():
+            self._keep(data, 0, stop)
+            return True
+        service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
+        if self.out and not self.closed:
+            self.turn.durability.speaking.add(self)
+            if self.unsent > SMALL_BYTES or self.weight:
+                self._answered(before)
+        return True
+
+    def _answered(self, before: int) -> None:
+        """Weigh the replies, and read no more if too many wait. `before`: bytes of those that waited already."""
+        out, service, size = self.out, self.service, self.unsent - before
+        if size > SMALL_BYTES:
+            self.turn.answered_bytes += size
+        if self.unsent > PRESSED_BYTES or len(out) > BACKLOG_SLOTS:  # no limit is lower
+            most = PRESSED_BYTES if service.backlog.is_pressed else service.backlog_limit
+            if self.unsent > most or len(out) > BACKLOG_SLOTS:
+                self.halt()
+        self.weigh(before)
 
     def _process(self, data: bytes) -> None:
         service, turn, out = self.service, self.turn, self.out
@@ -266,13 +273,11 @@ class Connection(ReplyQueue):
             if stop > end or not 8 <= size <= limit:
                 break
             stop_ms = stop_ms or (0 if stop == end else monotonic_ms() + SLICE_MS)
-            shortcut = shortcuts.get(api_key)
-            if shortcut is None:
-                reply = None
-            else:
-                if self.generation != learned.generation:
-                    self.forget(learned.generation)
-                reply = shortcut(self, data, position, stop, correlation_id)
+            if self.generation != learned.generation:
+                self.forget(learned.generation)
+            form = self.forms.get(data[position : position + 8]) or self.forms.get(data[position + 4 : position + 8])
+            shortcut = None if form is None else shortcuts.get(api_key)
+            reply = None if shortcut is None else shortcut(form, self, data, position, stop)
             if reply:
                 counts[api_key] += 1
                 out.append(reply)
@@ -300,10 +305,7 @@ class Connection(ReplyQueue):
             self._taken(data, position, end, is_later)
         if out:
             turn.durability.speaks(self)
-            if self.unsent > most or len(out) > BACKLOG_SLOTS:
-                self.halt()
-            turn.answered_bytes += self.unsent - unsent_before
-        self.weigh(unsent_before)
+        self._answered(unsent_before)
 
     def _must_wait(self) -> bool:
         """Whether a large request is put off to a later turn, because others have had this one's time for such."""

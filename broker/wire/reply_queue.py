@@ -87,9 +87,16 @@ class ReplyQueue:
         reply = out[0] if len(out) == 1 else None
         if self.awaits_sync or self.closed:
             return
-        is_special = self.gate is not None or service.watchers or self.unsent > FULL_BYTES
         # while an earlier reply is being sent in pieces, reading is paused
-        if type(reply) is not bytes or not reply or is_special or self.read_paused or self.weight:
+        if (
+            type(reply) is not bytes
+            or not reply
+            or self.gate is not None
+            or service.watchers
+            or self.unsent > FULL_BYTES
+            or self.read_paused
+            or self.weight
+        ):
             self.release(self.base + len(out))
             return
         out.clear()  # the usual case of `release`

@@ -26,6 +26,20 @@ _WITH_RECORDS: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)  # in their responses,
 MOST_INT32: Final = 2**31 - 1
 SMALL_RECORDS_BYTES: Final = 1 << 15
 SMALL_FETCH_BYTES: Final = 1 << 16  # up to this size, reading the records at once is faster than streaming them
+# whose replies may be large however small the request is; where a client waits for one, it waits for no other
+LARGE_REPLIES: Final = frozenset(
+    (
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_TRANSACTIONS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    )
+)
 
 
 class Route:

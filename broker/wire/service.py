@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from broker.turn.turn import Turn
     from broker.wire.backlog import Backlog
 
-# (connection, data, position, stop, correlation id) -> the whole reply; TAKEN: the shortcut took the slot itself; None:
-# the shortcut does not serve this frame and has changed nothing, so the general handler serves it
-Shortcut: TypeAlias = Callable[[Any, bytes, int, int, int], bytes | None]
+# (form, connection, data, position, stop) -> the whole reply; TAKEN: the shortcut took the slot itself; None: the
+# shortcut does not serve this frame and has changed nothing, so the general handler serves it. The form is the one that
+# the connection has under the frame's first bytes.
+Shortcut: TypeAlias = Callable[[Any, Any, bytes, int, int], bytes | None]
 TAKEN: Final = b""
 
 

@@ -220,14 +220,16 @@ class SystemFile:
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """All of it, or OSError with self.size unchanged: then the file may hold a part, to be cut back."""
-        if self._asked != self._files.shared:
+        files = self._files
+        if self._asked != files.shared:
             self._own()
         # a hot file need not be moved up in the pool each time: a use after eviction opens it again
-        handle = self._handle or self._files.handle(self)
-        if self._files.troubles:
+        handle = self._handle or files.handle(self)
+        if files.troubles:
             self._meet_trouble(handle.fd, buffers)
         if len(buffers) == 1:  # as is usual
-            size, done = len(buffers[0]), os.write(handle.fd, buffers[0])
+            data = buffers[0]
+            size, done = len(data), os.write(handle.fd, data)
             if done != size:
                 self._write_rest(handle.fd, buffers, done)
             self.size += size

@@ -159,12 +159,14 @@ class LogWriter:
         if not pending:
             return
         try:
-            if self.epochs.dirty or not self.segments[0].file.size:
+            if self.epochs.dirty:
                 self._prepare()
             for segment in pending:
                 file = segment.file
                 if not file.size:
-                    if segment is not self.segments[0] and self.env.files.syncs:
+                    if segment is self.segments[0]:
+                        self._prepare()
+                    elif self.env.files.syncs:
                         self._sync_files(segment.base_offset)  # or a loss of power could keep this one without them
                     self._names_synced = False
                 file.append(segment.pending)  # as Segment.flush: this is done for each write

@@ -6,7 +6,8 @@ import pytest
 from core_broker import Client, World, count_repeats, make_topic
 from core_requests import commit_request
 
-from broker.requests.repeated import KEPT_BYTES, MOST_BYTES, PATIENCE, Form, Kept, Misses, Table
+from broker.requests.kept import KEPT_BYTES, PATIENCE, Form, Kept, Misses, Table
+from broker.requests.repeated import MOST_BYTES
 from protocol.api import ApiKey
 
 NAME = "c" * 30_000
@@ -35,24 +36,24 @@ def kept(statics: tuple[bytes, ...] = ()) -> Kept:
 
 
 def test_table_that_holds_too_many_bytes_is_emptied_first() -> None:
-    another = Form(Misses(), 1, None)
+    another = Form(0, Misses(), 0, 1, None)
     of_connection = {b"of another API": another}
-    table = Table(of_connection)
+    table = Table(8, of_connection)
     for key in (b"0", b"1", b"2"):
-        table.keep(key, b"prefix", kept(), KEPT_BYTES * 2 // 5, None)
+        table.keep(key, b"prefix", kept(), KEPT_BYTES * 2 // 5, 100, None)
         assert table.held_bytes <= KEPT_BYTES
     assert (list(table.forms), table.count, table.held_bytes) == ([b"2"], 1, KEPT_BYTES * 2 // 5)
     assert of_connection == {b"of another API": another, **table.forms}
 
 
 def test_request_that_is_kept_again_is_counted_once() -> None:
-    table = Table({})
+    table = Table(8, {})
     for statics in ((b"a",), (b"a",), (b"b",), (b"b",), (b"a",)):
-        table.keep(b"1", b"prefix", kept(statics), 100, None)
+        table.keep(b"1", b"prefix", kept(statics), 100, 50, None)
     assert (table.count, table.held_bytes) == (2, 200)
 
 
 def test_where_no_repeats_come_ever_fewer_requests_are_kept() -> None:
-    table = Table({})
+    table = Table(8, {})
     worth = [number for number in range(1, 70) if table.is_worth_keeping()]
     assert worth == [*range(1, PATIENCE + 1), 16, 32, 64]

@@ -17,8 +17,8 @@ from core_requests import commit_request, fetch_request, produce_request
 from txn_kit import Producer
 
 from broker.coordinator.runtime import LOADING
+from broker.requests.kept import Table
 from broker.requests.message_sets import FETCH_BATCHES_SINCE
-from broker.requests.repeated import Table
 from protocol.messages.cluster import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup

@@ -73,6 +73,26 @@ def test_frame_that_comes_alone_counts_as_one_in_two_pieces(world, name):
     assert moved(alone, request, version, 1) == moved(cut, request, version, 2)
 
 
+@pytest.mark.parametrize("name", ["shortcut", "produce"])
+def test_repeat_that_is_not_whole_is_not_served(world, name):
+    """Bytes after the request are part of its frame, as in Kafka: what its size says counts, not where it could end."""
+    request, version = REQUESTS[name]
+    client = Client(world)
+    for _ in range(2):
+        client.call(request, version)
+    received = client.transport.received
+    received.clear()
+    whole = frame(request, version, 7)
+    more = (len(whole) - 4 + 3).to_bytes(4, "big") + whole[4:]
+    client.connection.data_received(more)
+    world.run()
+    assert received == b""
+    client.connection.data_received(bytes(3))
+    world.run()
+    assert received[4:8] == (7).to_bytes(4, "big")
+    assert client.connection.partial == b""
+
+
 def test_slots_count_up_with_each_reply_that_leaves(world):
     client = Client(world)
     for n in range(3):
