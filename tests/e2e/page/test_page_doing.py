@@ -188,7 +188,7 @@ def test_fault_takes_each_trigger_and_its_line_makes_the_same(plain, page, trigg
         "0 to 1" if trigger == "with_probability" else {"times": "how many", "on_call": "which one"}[trigger]
     ).fill(amount)
     tab.get_by_label("Name", exact=True).fill(f"mine-{trigger}")
-    tab.get_by_role("button", name="Set").click()
+    tab.get_by_role("button", name="Set", exact=True).click()
     page.rows("faults")
     (fault,) = plain.faults.list()
     assert expected.items() <= fault["trigger"].items()

@@ -80,7 +80,7 @@ def test_refused_request_says_why_and_becomes_a_fault(broker, page):
     assert 'group_id: "owned"' in tree
     assert "committed_offset: 7" in tree
     tab.get_by_role("link", name="make this a fault").click()
-    tab.get_by_role("button", name="Set").click()
+    tab.get_by_role("button", name="Set", exact=True).click()
     (shown,) = page.rows("faults")
     (fault,) = broker.faults.list()
     assert fault["api"] == ["OffsetCommit"]
@@ -95,7 +95,7 @@ def test_page_stays_still_from_press_to_release_so_that_no_click_is_lost(broker,
     waiting, tab = [], page.page
     tab.route("**/events?*", lambda route: waiting.append(route))
     page.open(broker, "faults?api=OffsetCommit")
-    button = tab.get_by_role("button", name="Set")
+    button = tab.get_by_role("button", name="Set", exact=True)
     button.wait_for()
     before = button.bounding_box()
     button.hover()
@@ -124,7 +124,7 @@ def test_form_of_a_fault_has_the_fields_and_filters_that_its_kind_takes(broker, 
     tab.locator("main span.bar select").select_option("middle")
     tab.get_by_label("version", exact=True).fill("8-9")
     tab.get_by_label("partition", exact=True).fill("3")
-    tab.get_by_role("button", name="Set").click()
+    tab.get_by_role("button", name="Set", exact=True).click()
     page.rows("faults")
     (fault,) = broker.faults.list()
     given = {"fault": "disconnect_on", "when": "middle", "version": [8, 9], "partition": 3}
