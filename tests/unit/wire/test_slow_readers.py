@@ -165,6 +165,20 @@ def test_small_replies_that_cannot_leave_are_bounded_in_number(world):
     assert correlation_ids(client) == list(range(1, 20_002))
 
 
+@pytest.mark.parametrize("repeats", [True, False])
+def test_requests_without_a_reply_are_bounded_in_number_too(world, repeats):
+    if not repeats:
+        world.broker.clients.shortcuts = {}
+    client = Client(world)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=600_000), 12)
+    request = frame(produce_request("t", 1, b"v", acks=0), 9, 1)
+    for _ in range(BACKLOG_SLOTS):
+        assert client.transport.reading
+        client.connection.data_received(request)
+        world.run()
+    assert not client.transport.reading
+
+
 def test_clients_that_do_not_read_give_way_to_others_when_all_of_them_hold_too_much(caplog):
     world = World("os", queued_max_bytes=str(2 << 20))
     make_topic(Client(world), "wide", 1000)
