@@ -69,11 +69,13 @@ class Ask:
 
     shard, place    of the group, and its partition as part of a transaction.
     coordinator     the shard of the transaction.
-    accepted, step  the decision and the transaction's record, used again for repeats.
+    begun, step     the decision that writes the transaction's record, and that record, used again for repeats;
+    accepted        the decision that follows it, the same.
     """
 
     __slots__ = (
         "accepted",
+        "begun",
         "codes",
         "commit",
         "coordinator",
@@ -106,6 +108,7 @@ class Ask:
         self.place = NO_PLACE
         self.coordinator: Shard | None = None
         self.step: NextState | None = None
+        self.begun: Decision | None = None
         self.accepted: Decision | None = None
         self.commit: PlainCommit | None = None
 
@@ -175,20 +178,20 @@ class TxnOffsetCommit(HotRequest):
             writes = ((coordinator, ask.step),)
         elif until.durable_offset >= until.log.end_offset:
             return self._commit(ask, ctx)
-        decision = Decision(writes=writes, until=until, follow=partial(self._added, ask, ctx))
-        if accepted is not None and not self.turn.fsync and self._check(ask, ctx) is NONE:
-            decision.repeats = ask  # nothing that follows can be refused
-        return decision
+        begun = ask.begun
+        if begun is None:
+            return Decision(writes=writes, until=until, follow=partial(self._added, ask, ctx))
+        begun.writes = writes
+        is_certain = not self.turn.fsync and self._check(ask, ctx) is NONE  # that nothing that follows can be refused
+        begun.repeats = AGAIN if is_certain else None
+        return begun
 
     def _added(self, ask: Ask, ctx: Context, durable: bool) -> Decision:
         """The transaction's record is durable, or lost.
 
         Errors:  COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
         """
-        if not durable:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the transaction could not be written")
-        if ask.accepted is not None:
-            return ask.accepted  # checked already
+        _require_durable(durable)
         try:
             ask.shard.require()  # it may have been reloaded meanwhile
         except (OSError, StorageError) as error:
@@ -245,8 +248,15 @@ class TxnOffsetCommit(HotRequest):
         assert plain is not None
         batch = CommitBatch(ask.group_id, topic.name, topic.topic_id, plain.partitions, encode_headers(plain.sender))
         batch.sender, batch.leader_epochs = plain.sender, plain.leader_epochs
-        ask.accepted = Decision(shard=ask.shard, writes=((ask.shard, batch),), repeats=AGAIN)
         ask.commit = batch
+        ask.accepted = accepted = Decision(shard=ask.shard, writes=((ask.shard, batch),), repeats=AGAIN)
+
+        def follow(durable: bool) -> Decision:
+            _require_durable(durable)
+            return accepted
+
+        assert ask.coordinator is not None
+        ask.begun = Decision(until=ask.coordinator.flush_state, follow=follow)
 
     def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:
         """See HotRequest. Before v2 there is no leader epoch, and each field stands alone."""
@@ -260,6 +270,11 @@ class TxnOffsetCommit(HotRequest):
             ask.producer_epoch = fields[2]
             commit.offsets = fields[4::2]
         commit.producer = ask.producer_id, ask.producer_epoch
+
+
+def _require_durable(durable: bool) -> None:
+    if not durable:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the transaction could not be written")
 
 
 def _refused(ask: Ask, code: ErrorCode) -> Decision:

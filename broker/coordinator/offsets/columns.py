@@ -198,10 +198,8 @@ class TopicOffsets:
             return (offset,), (epoch,)
         known, offsets, epochs, _ = rows.cells(held)
         if known == partitions:
-            return (
-                (offsets,) if isinstance(offsets, int) else offsets,
-                (epochs,) * len(partitions) if isinstance(epochs, int) else epochs,
-            )
+            every_epoch = (epochs,) * len(partitions) if isinstance(epochs, int) else epochs
+            return offsets, every_epoch  # type: ignore[return-value]  # there is more than one offset
         found = [each or NOTHING[:2] for each in rows.get_all(held, partitions)]
         return [each[0] for each in found], [each[1] for each in found]
 
@@ -251,17 +249,25 @@ class TopicOffsets:
         if not isinstance(more, Label):
             self._replay_change()
             more = self._more
-        if not isinstance(more, Label) or (more.topic_id != topic_id and self._rows is not None):
-            for partition, offset, epoch in zip(partitions, offsets, leader_epochs, strict=True):
-                self.replay(partition, Committed(offset, epoch, "", commit_ts, -1, topic_id))
-            return
+            if not isinstance(more, Label):
+                self._replay_each(partitions, offsets, leader_epochs, commit_ts, topic_id)
+                return
         if more.topic_id != topic_id:
+            if self._rows is not None:
+                self._replay_each(partitions, offsets, leader_epochs, commit_ts, topic_id)
+                return
             self._more = more.with_id(topic_id)
         if len(partitions) == 1:
             self._rows = put(self._rows, partitions[0], offsets[0], leader_epochs[0], commit_ts)
             return
         whole = rows.put_dense(self._rows, partitions, offsets, leader_epochs, commit_ts) if dense else None
         self._rows = whole or rows.put_run(self._rows, partitions, offsets, leader_epochs, commit_ts)
+
+    def _replay_each(
+        self, partitions: Sequence[int], offsets: Sequence[int], epochs: Sequence[int], time_ms: int, topic_id: bytes
+    ) -> None:
+        for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
+            self.replay(partition, Committed(offset, epoch, "", time_ms, -1, topic_id))
 
     def replay_removal(self, partition: int) -> None:
         """Remove a committed offset, and what is pending there. Nothing happens where there is none."""

@@ -109,7 +109,7 @@ class CommitBatch(PlainCommit):
     timestamp, topic id), Kafka's own schemas.
     """
 
-    __slots__ = ("_args", "_end", "_pack", "size")
+    __slots__ = ("_args", "_end", "_length", "_pack", "size")
 
     def __init__(
         self, group_id: str, topic: str, topic_id: bytes, partitions: Sequence[int], headers: bytes = b"\x00"
@@ -136,6 +136,7 @@ class CommitBatch(PlainCommit):
         layout_struct = Struct("".join(layout))
         self._pack = layout_struct.pack
         self.size = BATCH_HEAD.size + layout_struct.size
+        self._length = layout_struct.size + 9  # what follows the length in the head
         self._args = args
         self._end = 8 + 5 * n
 
@@ -157,8 +158,8 @@ class CommitBatch(PlainCommit):
             args[10:end:5] = epochs
             args[12:end:5] = (now_ms,) * n
         tail = self._pack(*args)
-        data = BATCH_HEAD.pack(base_offset, len(tail) + 9, log.epochs.latest, 2, crc32c(tail)) + tail
-        return (data,), base_offset + n - 1, now_ms, len(data)
+        data = BATCH_HEAD.pack(base_offset, self._length, log.epochs.latest, 2, crc32c(tail)) + tail
+        return (data,), base_offset + n - 1, now_ms, self.size
 
 
 class Template:

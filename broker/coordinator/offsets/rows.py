@@ -109,7 +109,8 @@ def cells(rows: Rows | None) -> Cells:
         partition, offset, epoch, time_ms = _of_one(rows)
         return _range(partition, partition + 1), offset, epoch, time_ms
     start, epoch, time_ms, shape = rows[:HEAD]
-    n, flags, width = shape >> FLAG_BITS, shape & ALL, WIDTH[shape & ALL]
+    n, flags = shape >> FLAG_BITS, shape & ALL
+    width = WIDTH[flags]
     return (
         array("i", rows[HEAD + width - 1 :: width]) if flags & GAPS else _range(start, start + n),
         rows[HEAD] if n == 1 else rows[HEAD::width],

@@ -12,6 +12,14 @@ from protocol.errors import ErrorCode
 from protocol.messages.classic_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 
+def join_again(client: Client, member_id: str) -> None:
+    """The member begins generation 2."""
+    again = JoinGroupRequest(group_id="g", session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=member_id)
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")]
+    again.protocol_type, again.protocols = "consumer", protocols
+    assert client.call(again, 5).generation_id == 2
+
+
 @pytest.mark.parametrize("shortcuts", [False, True])
 @pytest.mark.parametrize("v2", [False, True])
 def test_offsets_of_a_generation_that_has_passed_are_refused(shortcuts, v2):
@@ -29,14 +37,33 @@ def test_offsets_of_a_generation_that_has_passed_are_refused(shortcuts, v2):
     for offset in (1, 2):
         assert producer.send_offsets({0: offset}, generation_id_or_member_epoch=1, member_id=member_id) == {0: 0}
     assert any(taken) == shortcuts
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")]
-    again = JoinGroupRequest(group_id="g", session_timeout_ms=30_000, rebalance_timeout_ms=30_000, member_id=member_id)
-    again.protocol_type, again.protocols = "consumer", protocols
-    assert client.call(again, 5).generation_id == 2
+    join_again(client, member_id)
     refused = producer.send_offsets({0: 3}, generation_id_or_member_epoch=1, member_id=member_id)
     assert refused == {0: ErrorCode.ILLEGAL_GENERATION}
     unknown = producer.send_offsets({0: 4}, generation_id_or_member_epoch=2, member_id="nobody")
     assert unknown == {0: ErrorCode.UNKNOWN_MEMBER_ID}
+    assert producer.end() == 0
+    assert committed(client) == {0: (2, 0)}
+
+
+@pytest.mark.parametrize("shortcuts", [False, True])
+def test_offsets_with_which_a_transaction_begins_are_refused_alike(shortcuts):
+    """Their partition is added to the transaction before the group is asked."""
+    client = Client(World("os"))
+    make_topic(client)
+    producer = Producer(client, v2=True)
+    assert producer.init() == 0
+    member_id = join(client, "g", None)
+    taken = count_repeats(client.world, ApiKey.TXN_OFFSET_COMMIT)
+    if not shortcuts:
+        client.world.broker.clients.shortcuts = {}
+    for offset in (1, 2):
+        assert producer.send_offsets({0: offset}, generation_id_or_member_epoch=1, member_id=member_id) == {0: 0}
+        assert producer.end() == 0
+    assert any(taken) == shortcuts
+    join_again(client, member_id)
+    refused = producer.send_offsets({0: 3}, generation_id_or_member_epoch=1, member_id=member_id)
+    assert refused == {0: ErrorCode.ILLEGAL_GENERATION}
     assert producer.end() == 0
     assert committed(client) == {0: (2, 0)}
 
