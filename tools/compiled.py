@@ -76,6 +76,7 @@ MODULES = (
     "broker/requests/fetch.py",
     "broker/requests/fetch_reply.py",
     "broker/requests/fetch_wait.py",
+    "broker/requests/kept.py",
     "broker/requests/offset_commit.py",
     "broker/requests/offset_fetch.py",
     "broker/requests/offset_rows.py",
