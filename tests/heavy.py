@@ -28,6 +28,8 @@ LIGHT = {
         *("e2e/proxy/test_proxy", "e2e/proxy/test_proxy_page", "e2e/registry/test_registry_faults"),
         *("e2e/registry/test_registry_security", "e2e/packaging/test_fixtures_unmet", "e2e/samples/test_samples"),
         *("e2e/transactions/test_txn_commands", "e2e/proxy/test_proxy_metrics", "e2e/test_offset_commands"),
+        *("e2e/light/test_control_words", "e2e/light/test_loads", "e2e/light/test_log_reads"),
+        *("e2e/light/test_page_views", "e2e/test_record_commands", "e2e/security/test_secured_commands"),
     )
 }
 OWN_PROCESSES = {"broker_factory"}  # fixtures that start one for each test

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from momus.cli.main import main
+from momus.client.connect_settings import SETTINGS
 
 
 class Done(NamedTuple):
@@ -34,6 +35,8 @@ def run_momus(*words: str, data: str = "") -> Done:
             main()
         except SystemExit as ended:
             code = ended.code or 0
+        finally:
+            SETTINGS.clear()  # of what this process asks a broker next
     shown = []
     for stream in (out, err):
         stream.flush()

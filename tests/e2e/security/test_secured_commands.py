@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from momus_command import run_momus
 from secured_kit import CLIENTS, LIMIT_S, WORDS
 
 HERE = Path(__file__).parent
@@ -103,6 +104,7 @@ def run_go(program: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.heavy
 def test_franz_go_connects_with_its_file(served, tmp_path):
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
@@ -130,8 +132,7 @@ def test_franz_go_connects_with_its_file(served, tmp_path):
 
 
 def momus_says(servers: str, *words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "momus", *words, "-b", servers]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    done = run_momus(*words, "-b", servers)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -165,6 +166,19 @@ def test_commands_say_why_they_are_refused(make):
     code, text = momus_says(servers, "health", *spelled(settings))
     assert code == 1
     assert "certificate is not accepted" in text
-    assert momus_says(servers, "health", "-X", "security.protocol=TLS")[0] == 1
+    code, text = momus_says(servers, "health", "-X", "security.protocol=TLS")
+    assert (code, "security.protocol=TLS is none: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL" in text) == (1, True)
     assert momus_says(servers, "health", "-X", "s3same")[0] == 2
     assert "s3same" not in momus_says(servers, "health", "-X", "s3same")[1]
+
+
+def test_commands_authenticate_by_each_mechanism_and_name_those_that_are_there(make):
+    cluster = make("sasl_plaintext")
+    settings, servers = cluster.client_config("confluent"), cluster.bootstrap_servers
+    for mechanism in ("PLAIN", "SCRAM-SHA-256", "scram-sha-512"):
+        assert momus_says(servers, "health", *spelled({**settings, "sasl.mechanism": mechanism})) == (0, "ok\n")
+        wrong = {**settings, "sasl.mechanism": mechanism, "sasl.password": "wrong"}
+        code, text = momus_says(servers, "health", *spelled(wrong))
+        assert (code, "Authentication failed" in text) == (1, True)
+    code, text = momus_says(servers, "health", *spelled({**settings, "sasl.mechanism": "GSSAPI"}))
+    assert (code, "sasl.mechanism=GSSAPI is not here: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512" in text) == (1, True)
