@@ -12,10 +12,13 @@ WORKERS ?= 4
 # And where nothing waits, one a processor, four at most: each reads all tests, which takes it up to 16 seconds.
 LIGHT_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 
+# What make test selects: the second expression is the complement of that of test-heavy.
+LIGHT := -n $(LIGHT_WORKERS) --dist worksteal --light -m "not java and not spark and not page and not image and not slow and not heavy"
+
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: serve test test-all test-fast test-heavy test-slow test-deep lint pytest test-construct test-java test-proxy differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels binary docs samples release work-counts test-examples test-page page-shots mutants soak new-release clean
+.PHONY: serve test test-all test-fast test-heavy test-slow test-deep lint pytest test-construct test-java test-proxy differ differ-long golden starts test-clients test-image test-image-modules test-module-texts test-pipeline pipeline-short pipeline-long test-spark-cluster pipeline-demo bench crash power-cuts histories planted-bugs exactly-once test-ecosystem client-table registry-pairs registry-rest e2e-java compiled test-compiled wheels binary docs samples release work-counts test-examples test-page page-shots mutants coverage soak new-release clean
 
 serve: $(VENV)/.core
 	exec $(BIN)/momus serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
@@ -40,8 +43,14 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/dead_code.py
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(LIGHT_WORKERS) --dist worksteal --durations 10 --light \
-	  -m "not java and not spark and not page and not image and not slow and not heavy" $(ARGS)
+	$(BIN)/python -m pytest $(LIGHT) --durations 10 $(ARGS)
+
+# The lines of the product that `make test` reaches, processes that it starts included: the share of each file in build/coverage.
+coverage: $(VENV)/.coverage
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python -m coverage run -m pytest $(LIGHT) -q $(ARGS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report >build/coverage/report.txt && tail -n 1 build/coverage/report.txt
 
 # The second part of what a change must pass, which the gate runs after make test: what starts processes (real clients, commands,
 # kill -9), and what takes more than a second of the processor. tests/heavy.py has the rule, and holds make test to it.
@@ -291,6 +300,10 @@ $(VENV)/.release: pyproject.toml | $(VENV)/.dev $(VENV)/.wheels
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[docs]'
+	@touch $@
+
+$(VENV)/.coverage: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c tools/constraints.txt -e '.[coverage]'
 	@touch $@
 
 $(VENV)/.mutants: pyproject.toml | $(VENV)/.dev
