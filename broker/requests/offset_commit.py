@@ -111,20 +111,20 @@ class OffsetCommit(HotRequest):
                  those of the group (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, ...).
         Source:  KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset.
         """
-        accepted, found, view = ask.accepted, ask.found, self._view
+        accepted = ask.accepted
         codes: Codes = []
         if accepted is not None:
             shard: Shard = accepted.shard
         else:
             codes = [[0] * len(row.partitions) for row in ask.rows]
             by_id = ctx.api_version >= TOPIC_IDS_SINCE
-            found = ask.found = find_topics(view.metadata, ask.rows, codes, by_id=by_id)
-            if not found:
+            ask.found = find_topics(self._view.metadata, ask.rows, codes, by_id=by_id)
+            if not ask.found:
                 return Decision(codes)
             try:
-                shard = view.groups.require_for_offsets(ask.group_id, ctx)
+                shard = self._view.groups.require_for_offsets(ask.group_id, ctx)
             except KafkaError as error:
-                return _refused(found, codes, error.code)
+                return _refused(ask.found, codes, error.code)
         machine: GroupMachine = shard.machine
         group, timers = machine.groups.get(ask.group_id), NO_TIMERS
         if group is not None and group.group_type == CLASSIC:
@@ -138,16 +138,17 @@ class OffsetCommit(HotRequest):
                 ask.generation,
                 ask.member_id,
                 ask.instance_id,
-                partial(checked, found, view.config.offset_metadata_max_bytes) if group is not None else None,
+                partial(checked, ask.found, self._view.config.offset_metadata_max_bytes) if group is not None else None,
             )
         if code is not NONE:
-            return _refused(found, codes, code)
+            return _refused(ask.found, codes, code)
         if accepted is not None:
             accepted.timers = timers
             return accepted
+        found, config = ask.found, self._view.config
         if _conflicts(shard, ask.group_id, found):
             return Decision(codes, shard=shard, timers=timers)
-        commit = _commit(view.config, ask, ctx, found)
+        commit = _commit(config, ask, ctx, found)
         if commit.is_empty:
             end_offset = shard.log.end_offset
             make = partial(machine.simple_group_for, ask.group_id, end_offset)

@@ -55,7 +55,8 @@ class Ask:
     """A request for the offsets of one group that may be repeated, and what its reply was made from.
 
     sources     the columns. The reply is valid until one of them changes, is added or removed.
-    partitions  of its only topic, if all offsets of the reply are these: it is packed again when they have moved.
+    partitions  of its only topic.
+    label       of its columns, if all offsets of the reply are of these partitions: it is packed again when they move.
     """
 
     __slots__ = ("accepted", "label", "last", "marks", "partitions", "shape", "shard", "sources", "table")
@@ -136,7 +137,7 @@ class OffsetFetch(HotRequest):
         ask.label = ask.sources[0].label
         moved = ask.sources[0].plain(ask.label, ask.partitions)
         if moved is None or not kept.values or not _is_same(kept.values, *moved):
-            ask.partitions = ()  # more topics, or an offset of an earlier topic of the name
+            ask.label = None  # more topics, or an offset of an earlier topic of the name
 
     def decide(self, ask: Ask, ctx: Context) -> Decision:
         """The rule of a repeat. When the group becomes one of another kind, which may refuse, `shape` grows too."""
@@ -147,8 +148,7 @@ class OffsetFetch(HotRequest):
             return OTHERWISE
         for mark in ask.marks:
             if not mark.is_valid:
-                label, partitions = ask.label, ask.partitions
-                moved = ask.sources[0].plain(label, partitions) if label is not None and partitions else None
+                moved = None if ask.label is None else ask.sources[0].plain(ask.label, ask.partitions)
                 if moved is None:
                     return OTHERWISE
                 accepted.reply = moved
@@ -161,7 +161,8 @@ class OffsetFetch(HotRequest):
             ask.marks = [each.mark() for each in ask.sources]
             return False
         ask.last = reply
-        kept.values[0::3], kept.values[1::3] = reply
+        values = kept.values
+        values[0::3], values[1::3] = reply
         return True
 
 

@@ -225,8 +225,9 @@ class ShardHarness:
     ) -> ErrorCode:
         """The group's say about an OffsetCommit, with what an accepted one does to the timers."""
         code = self.shard.check_offset_commit(group, version, generation, member_id, instance)
-        if code is ErrorCode.NONE:
-            for name, deadline_ms in on_offset_commit_accepted(self.shard.groups.get(group), member_id, self.now_ms):
+        found = self.shard.groups.get(group)
+        if code is ErrorCode.NONE and found is not None and found.group_type == "classic":
+            for name, deadline_ms in on_offset_commit_accepted(found, member_id, self.now_ms):
                 self.set_timer(name, deadline_ms)
         return code
 

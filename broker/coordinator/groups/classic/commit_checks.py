@@ -126,11 +126,9 @@ def check_txn_offset_commit(
 
 
 def on_offset_commit_accepted(
-    group: ClassicGroup | None, member_id: str, now_ms: int
+    group: ClassicGroup, member_id: str, now_ms: int
 ) -> Sequence[tuple[Hashable, int | None]]:
     """The timers that an accepted OffsetCommit sets: the session timeout of the member starts again."""
-    if group is None or group.group_type != "classic":
-        return ()
     if group.state is not STABLE and group.state is not PREPARING_REBALANCE:
         return ()
     member = group.members[member_id]

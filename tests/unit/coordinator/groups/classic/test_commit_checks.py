@@ -180,4 +180,3 @@ def test_accepted_commit_starts_the_members_session_again(state):
     group = SimpleNamespace(group_type="classic", state=state, members={"m": member})
     timers = ((("session", "m"), 1_500),) if state in (STABLE, PREPARING_REBALANCE) else ()
     assert on_offset_commit_accepted(group, "m", 1_000) == timers
-    assert on_offset_commit_accepted(None, "m", 1_000) == ()
