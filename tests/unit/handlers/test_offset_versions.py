@@ -293,6 +293,23 @@ def test_only_the_coordinator_takes_and_tells_offsets_when_it_is_told_so():
         assert client.call(OffsetFetchRequest(group_id="g", topics=None), 5).error_code == wanted
 
 
+@pytest.mark.parametrize("version", range(8))
+def test_fetch_that_is_refused_has_one_error_from_version_2_on_and_one_a_partition_before(version):
+    world = World("os", brokers=2, offsets_any_broker="false")
+    client = Client(world, int(world.broker.nodes.up[0].node_id == world.broker.groups.coordinator_of("g")))
+    wanted = [OffsetFetchRequestTopic(name="t", partition_indexes=[3, 0])]
+    answer = client.call(OffsetFetchRequest(group_id="g", topics=wanted), version)
+    rows = [
+        (row.name, p.partition_index, p.committed_offset, p.metadata, p.error_code)
+        for row in answer.topics
+        for p in row.partitions
+    ]
+    if version >= 2:
+        assert (answer.error_code, rows) == (ErrorCode.NOT_COORDINATOR, [])
+    else:
+        assert rows == [("t", index, -1, "", ErrorCode.NOT_COORDINATOR) for index in (3, 0)]
+
+
 def test_frames_of_the_original_proposal_written_by_hand_are_served(offsets):
     commit = (
         b"\x00\x08\x00\x00\x00\x00\x00\x07\x00\x02me"  # OffsetCommit v0, correlation id 7, client "me"
