@@ -14,6 +14,7 @@ OFFSETS = [
     "tests/property/test_offset_columns.py",
     "tests/unit/coordinator/offsets/test_commit_parts.py",
     "tests/unit/coordinator/offsets/test_commit_templates.py",
+    "tests/unit/coordinator/offsets/test_rows_room.py",
     "tests/property/test_commit_path_table.py",
     "tests/unit/coordinator/offsets/test_images.py",
     "tests/unit/coordinator/offsets/test_pending_images.py",

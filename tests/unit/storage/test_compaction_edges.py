@@ -77,6 +77,20 @@ def test_cleaned_segments_are_as_large_as_a_segment_may_be() -> None:
     assert [each.base_offset for each in log.segments[:-1]] == [0, 4, 8]
 
 
+def test_dirty_ratio_counts_the_segment_at_the_cleaned_offset_as_dirty_and_the_active_one_not() -> None:
+    log = log_with()
+    put(log, (b"k", b"clean"))
+    seal(log)
+    assert log.dirty_ratio() == 1.0
+    assert list(clean(log, NOW, log.end_offset)) != []
+    assert (log.cleaned_offset, log.dirty_ratio()) == (1, 0.0)
+    seal(log)
+    first, second, active = log.segments
+    assert second.base_offset == log.cleaned_offset
+    assert log.dirty_ratio() == second.size / (first.size + second.size)
+    assert active.size > 0
+
+
 @pytest.mark.parametrize("keep", ["all", "half", "one"])
 @pytest.mark.parametrize("records", [SLICE_RECORDS - 1, SLICE_RECORDS, SLICE_RECORDS + 1, 10 * SLICE_RECORDS])
 def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
