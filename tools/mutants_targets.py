@@ -15,6 +15,7 @@ OFFSETS = [
     "tests/unit/coordinator/offsets/test_commit_parts.py",
     "tests/unit/coordinator/offsets/test_commit_templates.py",
     "tests/unit/coordinator/offsets/test_rows_room.py",
+    "tests/unit/coordinator/offsets/test_commits_with_metadata.py",
     "tests/property/test_commit_path_table.py",
     "tests/unit/coordinator/offsets/test_images.py",
     "tests/unit/coordinator/offsets/test_pending_images.py",

@@ -91,6 +91,17 @@ def test_dirty_ratio_counts_the_segment_at_the_cleaned_offset_as_dirty_and_the_a
     assert active.size > 0
 
 
+def test_last_batch_that_may_be_cleaned_stays_as_a_header_when_nothing_of_it_survives() -> None:
+    log = log_with()
+    put(log, (b"k", b"v"))
+    for _ in range(2):
+        put(log, (None, b"without a key"))
+    seal(log)
+    assert list(clean(log, NOW, log.end_offset)) != []
+    found = [(header.base_offset, header.record_count) for header, _ in log.batches(0)]
+    assert found == [(0, 1), (2, 0), (3, 1)]
+
+
 @pytest.mark.parametrize("keep", ["all", "half", "one"])
 @pytest.mark.parametrize("records", [SLICE_RECORDS - 1, SLICE_RECORDS, SLICE_RECORDS + 1, 10 * SLICE_RECORDS])
 def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:

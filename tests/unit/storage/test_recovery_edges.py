@@ -313,5 +313,5 @@ def test_epochs_whose_file_is_lost_are_read_from_batches_before_a_last_segment_t
     end = log.end_offset
     after = copy_with(env, f"{DIRECTORY}/{end:020d}.log", last)
     after.files.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
-    again = reopened(after, recovery_point=end, clean=clean)
+    again = reopened(after, recovery_point=0 if clean else end, clean=clean)
     assert (again.epochs.epochs, again.epochs.start_offsets) == ([0, 1, 2], [0, 2, 4])
