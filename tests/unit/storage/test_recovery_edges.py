@@ -10,7 +10,8 @@ from storage.files.env import Env
 from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFile, sim_env
 from storage.log.log import Log, LogConfig
-from storage.segments import scan
+from storage.segments import recovery, scan
+from storage.segments.leader_epochs import LeaderEpochs
 from storage.segments.segment import MAX_RELATIVE_OFFSET
 
 PATH = f"{DIRECTORY}/{0:020d}.log"
@@ -315,3 +316,16 @@ def test_epochs_whose_file_is_lost_are_read_from_batches_before_a_last_segment_t
     after.files.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
     again = reopened(after, recovery_point=0 if clean else end, clean=clean)
     assert (again.epochs.epochs, again.epochs.start_offsets) == ([0, 1, 2], [0, 2, 4])
+
+
+@pytest.mark.parametrize(("batches", "steps"), [(3, 0), (4, 1), (7, 1), (9, 2)])
+def test_lost_epochs_are_read_in_slices(env, batches, steps, monkeypatch):
+    monkeypatch.setattr(recovery, "SLICE", 4)
+    log = Log.open(env, DIRECTORY, ONE_SEGMENT)
+    log.set_leader_epoch(5)
+    for _ in range(batches):
+        put(log)
+    log.flush()
+    epochs = LeaderEpochs()
+    assert sum(1 for _ in recovery._missing_epochs(log.segments, epochs, log.end_offset)) == steps
+    assert (epochs.epochs, epochs.start_offsets) == ([5], [0])
