@@ -102,6 +102,17 @@ def test_last_batch_that_may_be_cleaned_stays_as_a_header_when_nothing_of_it_sur
     assert found == [(0, 1), (2, 0), (3, 1)]
 
 
+def test_log_says_whether_the_last_pass_has_held_a_tombstone_back_that_was_due() -> None:
+    log = log_with()
+    put(log, (b"k", None))
+    for later_ms, tombstones_end, held in ((0, None, False), (1_000, 0, True), (2_000, None, False)):
+        seal(log)
+        for _ in clean(log, NOW + later_ms, log.end_offset, tombstones_end=tombstones_end):
+            pass
+        assert log.held_tombstones is held, later_ms
+    assert next(header.base_offset for header, _ in log.batches(0)) > 0
+
+
 @pytest.mark.parametrize("keep", ["all", "half", "one"])
 @pytest.mark.parametrize("records", [SLICE_RECORDS - 1, SLICE_RECORDS, SLICE_RECORDS + 1, 10 * SLICE_RECORDS])
 def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
@@ -247,8 +258,9 @@ def test_batch_without_a_producer_never_stays_as_a_header() -> None:
 @pytest.mark.parametrize(("records", "is_told"), [(1, True), (4096, True), (4097, False)])
 def test_batch_of_more_offsets_than_fit_a_step_is_looked_at_in_slices(records: int, is_told: bool) -> None:
     plan = Plan(NOW, 10_000)
-    plan.dirty_offset = 0
     header = BatchHeader.from_buffer(build_batch([(b"k", b"v")] * records, timestamp_ms=1000))
+    assert not plan.is_superseded(header), "no key has been read yet"
+    plan.dirty_offset = 0
     assert plan.is_superseded(header) is is_told
     plan.survivors.add(records - 1)
     assert not plan.is_superseded(header)

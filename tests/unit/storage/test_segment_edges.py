@@ -254,6 +254,23 @@ def test_failed_write_takes_back_what_it_put_into_the_index(env, written, short_
     assert [state(each) for each in log.segments] == made_anew(env, ONE_SEGMENT)
 
 
+def test_segments_of_a_failed_write_leave_no_index_when_the_next_write_succeeds(env):
+    log = Log.open(env, DIRECTORY, LogConfig(segment_bytes=450, index_interval_bytes=100))
+    put(log, (b"k", b"v" * 150))
+    log.flush()
+    while len(log.segments) < 4:
+        put(log, (b"k", b"v" * 150))
+    env.files.inject(1)
+    with pytest.raises(OSError, match=r"\w"):
+        log.flush()
+    env.files.heal()
+    put(log, (b"k", b"v" * 150))
+    log.flush()
+    assert len(log.segments) == 1
+    names = [name for name in env.files.listdir(DIRECTORY) if name[:20].isdigit()]
+    assert names == [f"{0:020d}.log"]
+
+
 def saved(log: Log, segment: Segment) -> dict[str, list[int]]:
     files = log.env.files
     index = decode(files.read_file(f"{segment.stem}.index"), files.read_file(f"{segment.stem}.timeindex"), 1 << 30)

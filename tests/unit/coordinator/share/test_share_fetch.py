@@ -84,6 +84,16 @@ def test_group_that_never_subscribed_has_nothing_to_read(world):
     assert partition_error(stranger.fetch(0)) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+@pytest.mark.parametrize("most", [0, -1])
+@pytest.mark.parametrize("field", ["max_records", "max_bytes"])
+def test_fetch_that_asks_for_no_records_or_fewer_acquires_none_and_does_not_wait(world, field, most):
+    m = world.reader()
+    for _ in range(2):
+        assert m.acquired(**{field: most, "max_wait_ms": 60_000}) == []
+        world.produce(1)
+    assert m.acquired() == [(0, 1, 1)]
+
+
 def test_partition_that_cannot_be_loaded_is_told_when_no_other_has_records():
     """Kafka finds it out beside the request, which records of another partition answer before."""
     with ShareWorld({"t": 1, "u": 1}) as world:
