@@ -115,6 +115,19 @@ def test_epoch_that_has_not_written_yet_survives_a_start_and_a_cut(env):
         assert len(after.epochs.epochs) == epochs, offset
 
 
+def test_epoch_is_in_its_file_once_its_first_batch_is_written(env):
+    log = Log.open(env, DIRECTORY, ONE_SEGMENT)
+    for epoch in (1, 4):
+        log.set_leader_epoch(epoch)
+        put(log)
+        log.flush()
+        put(log)
+        log.flush()
+    found = LeaderEpochs()
+    found.load(env.files, DIRECTORY)
+    assert (found.epochs, found.start_offsets) == ([1, 4], [0, 2])
+
+
 @pytest.mark.parametrize("point", [0, 5, 8, 9, 10, 12])
 def test_torn_tail_takes_no_epoch_of_what_is_left(env, point):
     with_epochs(env)
@@ -232,6 +245,15 @@ def test_log_that_is_taken_back_into_use_goes_on_in_its_last_segment(env, batche
     log.flush()
     assert len(log.segments) == max(1, before)
     assert log.end_offset == 2 * batches + 1
+
+
+def test_log_with_gaps_is_taken_back_into_use(env):
+    log = filled(env, 2, ONE_SEGMENT)
+    later = build_batch([(b"k", b"v")], base_offset=9, leader_epoch=0, timestamp_ms=5_000)
+    log = reopened(copy_with(env, PATH, env.files.read_file(PATH) + later), ONE_SEGMENT)
+    log.give_up("is given up")
+    log.reopen(10)
+    assert (log.broken, log.end_offset, content(log)[-len(later) :]) == (None, 10, later)
 
 
 # -- cutting and appending
