@@ -18,6 +18,7 @@ OFFSETS = [
     "tests/unit/coordinator/offsets/test_commits_with_metadata.py",
     "tests/property/test_commit_path_table.py",
     "tests/unit/coordinator/offsets/test_images.py",
+    "tests/unit/coordinator/offsets/test_offsets_of_remade_topics.py",
     "tests/unit/coordinator/offsets/test_pending_images.py",
     "tests/unit/coordinator/transactions/test_pending_offsets.py",
     "tests/unit/coordinator/transactions/test_pending_offsets_model.py",

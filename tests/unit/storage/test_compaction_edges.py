@@ -91,6 +91,15 @@ def test_dirty_ratio_counts_the_segment_at_the_cleaned_offset_as_dirty_and_the_a
     assert active.size > 0
 
 
+def test_records_are_too_young_only_where_a_lag_is_set_and_the_time_is_known() -> None:
+    log = log_with()
+    put(log, (b"k", b"v"), timestamp_ms=NOW + 10)
+    seal(log)
+    assert log.dirty_ratio(NOW) == 1.0
+    log.config = log.config._replace(min_compaction_lag_ms=5)
+    assert (log.dirty_ratio(NOW), log.dirty_ratio()) == (0.0, 1.0)
+
+
 def test_last_batch_that_may_be_cleaned_stays_as_a_header_when_nothing_of_it_survives() -> None:
     log = log_with()
     put(log, (b"k", b"v"))

@@ -105,6 +105,16 @@ def test_partition_that_cannot_be_loaded_is_told_when_no_other_has_records():
         assert partition_error(m.fetch()) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_response_has_its_partitions_in_order_whichever_is_read_first():
+    with ShareWorld({"t": 3}) as world:
+        m = world.reader()
+        for named in ([0, 1, 2], [], [], []):
+            for partition in range(3):
+                world.produce(1, partition=partition)
+            (topic,) = m.fetch(*named).responses
+            assert [each.partition_index for each in topic.partitions] == [0, 1, 2]
+
+
 def test_other_node_names_the_leader():
     with ShareWorld({"t": 2}, brokers=2) as world:
         m = world.reader()
