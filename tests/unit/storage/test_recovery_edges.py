@@ -226,6 +226,8 @@ def test_only_a_later_batch_with_a_right_crc_proves_damage(env, offset, delta, f
 def test_report_says_why_no_batch_begins(env, tail, reason):
     filled(env, 3, ONE_SEGMENT)
     data = env.files.read_file(PATH)
+    whole = reopened(copied(env), ONE_SEGMENT).report
+    assert (whole.reason, whole.position, whole.dropped_bytes) == ("", 0, 0)
     report = reopened(copy_with(env, PATH, data + tail), ONE_SEGMENT).report
     assert (report.reason, report.position, report.dropped_bytes) == (reason, len(data), len(tail))
 
