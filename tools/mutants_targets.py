@@ -101,7 +101,7 @@ TARGETS: dict[str, list[str]] = {
     ],
     "broker/requests/*txn*.py": [*TRANSACTIONS, *SERVED, *SHORTCUTS, *COMMITS, *FETCHES],
     "broker/requests/*.py": [*SERVED, *TRANSACTIONS, *SHORTCUTS, *COMMITS, *FETCHES],
-    "protocol/shape.py": [*SHORTCUTS, "tests/property/test_straight_path.py"],
+    "protocol/shape.py": ["tests/unit/protocol/test_shape.py", *SHORTCUTS, "tests/property/test_straight_path.py"],
     "broker/partitions/producer*s.py": PRODUCERS,
     "broker/partitions/producer_table.py": PRODUCERS,
 }

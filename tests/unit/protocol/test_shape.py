@@ -45,6 +45,14 @@ def test_string_too_long_for_a_length_of_one_byte_gives_another_prefix(version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_field_that_is_empty_is_found_and_cut(version: int) -> None:
+    data = frame(request(b""), version)
+    cut = SHAPE.cut(data, HEADER_AT, len(data), version, header="request")
+    prefix_end, begin, end = SHAPE.finder(version)(data, HEADER_AT)
+    assert (data[HEADER_AT:prefix_end], data[begin:end], data[end:]) == (cut.prefix, b"", cut.tail)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_field_that_is_null_or_there_more_than_once_cannot_be_cut(version: int) -> None:
     twice, none = request(b"a"), request(b"a")
     twice.topic_data[0].partition_data *= 2
