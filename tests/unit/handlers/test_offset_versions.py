@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
+from txn_kit import Producer
 
 from protocol.errors import ErrorCode
 from protocol.messages.offsets import (
@@ -308,6 +309,18 @@ def test_fetch_that_is_refused_has_one_error_from_version_2_on_and_one_a_partiti
         assert (answer.error_code, rows) == (ErrorCode.NOT_COORDINATOR, [])
     else:
         assert rows == [("t", index, -1, "", ErrorCode.NOT_COORDINATOR) for index in (3, 0)]
+
+
+@pytest.mark.parametrize(("stable", "found"), [(False, (7, 0)), (True, (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT))])
+def test_version_7_tells_the_offset_before_a_pending_one_unless_it_asks_for_stable_ones(offsets, stable, found):
+    offsets.commit(8, {0: 7})
+    producer = Producer(offsets.client)
+    producer.init()
+    producer.send_offsets({0: 9})
+    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+    answer = offsets.client.call(OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable), 7)
+    (part,) = answer.topics[0].partitions
+    assert (part.committed_offset, part.error_code) == found
 
 
 def test_frames_of_the_original_proposal_written_by_hand_are_served(offsets):
