@@ -158,6 +158,13 @@ def test_what_a_cleaner_left_of_a_batch_is_read_in_columns(data, headers):
     assert taken_as_one_by_one(cleaned(n, kept, headers))
 
 
+@pytest.mark.parametrize("gone", [1, 2, 3])
+def test_batch_that_has_lost_a_few_records_is_read_in_columns(gone):
+    for first in range(9 - gone):
+        kept = [each for each in range(8) if not first <= each < first + gone]
+        assert taken_as_one_by_one(cleaned(8, kept)), kept
+
+
 @pytest.mark.parametrize("kept", [[0, 2, 4], [3, 62, 66, 68], [80, 90, 95]])
 def test_byte_that_differs_in_a_cleaned_batch_is_no_other_commit(kept):
     whole = cleaned(100, kept)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from core_broker import Client, World, make_topic
 from core_requests import commit_request
+from txn_kit import Producer
 
 from protocol.errors import ErrorCode
 from protocol.messages.offsets import (
@@ -291,6 +292,35 @@ def test_only_the_coordinator_takes_and_tells_offsets_when_it_is_told_so():
         question = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
         assert client.call(question, 8).groups[0].error_code == wanted
         assert client.call(OffsetFetchRequest(group_id="g", topics=None), 5).error_code == wanted
+
+
+@pytest.mark.parametrize("version", range(8))
+def test_fetch_that_is_refused_has_one_error_from_version_2_on_and_one_a_partition_before(version):
+    world = World("os", brokers=2, offsets_any_broker="false")
+    client = Client(world, int(world.broker.nodes.up[0].node_id == world.broker.groups.coordinator_of("g")))
+    wanted = [OffsetFetchRequestTopic(name="t", partition_indexes=[3, 0])]
+    answer = client.call(OffsetFetchRequest(group_id="g", topics=wanted), version)
+    rows = [
+        (row.name, p.partition_index, p.committed_offset, p.metadata, p.error_code)
+        for row in answer.topics
+        for p in row.partitions
+    ]
+    if version >= 2:
+        assert (answer.error_code, rows) == (ErrorCode.NOT_COORDINATOR, [])
+    else:
+        assert rows == [("t", index, -1, "", ErrorCode.NOT_COORDINATOR) for index in (3, 0)]
+
+
+@pytest.mark.parametrize(("stable", "found"), [(False, (7, 0)), (True, (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT))])
+def test_version_7_tells_the_offset_before_a_pending_one_unless_it_asks_for_stable_ones(offsets, stable, found):
+    offsets.commit(8, {0: 7})
+    producer = Producer(offsets.client)
+    producer.init()
+    producer.send_offsets({0: 9})
+    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+    answer = offsets.client.call(OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable), 7)
+    (part,) = answer.topics[0].partitions
+    assert (part.committed_offset, part.error_code) == found
 
 
 def test_frames_of_the_original_proposal_written_by_hand_are_served(offsets):

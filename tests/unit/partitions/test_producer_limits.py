@@ -141,6 +141,14 @@ def leaves(ids: list[int]) -> list[int]:
     return [len(leaf.producer_ids) for leaf in table._leaves]
 
 
+def test_leaves_of_which_all_rows_are_removed_go_but_for_the_first() -> None:
+    table = ProducerTable()
+    table.fill([(n, (0, 0, 0, 0, 1, 0, 0, 0)) for n in range(6 * LEAF_ROWS)])
+    assert sum(table.remove_if_before(1, {4 * LEAF_ROWS: 0})) == 6 * LEAF_ROWS - 1
+    assert [len(leaf.producer_ids) for leaf in table._leaves] == [0, 1]
+    assert list(table) == [4 * LEAF_ROWS]
+
+
 def test_leaves_stay_full_when_ids_rise_and_half_full_when_they_fall() -> None:
     rows = 4 * LEAF_ROWS
     full = LEAF_ROWS - 1

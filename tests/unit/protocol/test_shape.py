@@ -45,6 +45,23 @@ def test_string_too_long_for_a_length_of_one_byte_gives_another_prefix(version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_field_that_is_empty_is_found_and_cut(version: int) -> None:
+    data = frame(request(b""), version)
+    cut = SHAPE.cut(data, HEADER_AT, len(data), version, header="request")
+    prefix_end, begin, end = SHAPE.finder(version)(data, HEADER_AT)
+    assert (data[HEADER_AT:prefix_end], data[begin:end], data[end:]) == (cut.prefix, b"", cut.tail)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_message_without_a_header_is_cut_as_one_with_it(version: int) -> None:
+    data = frame(request(b"records"), version, 7, None)
+    after = 3 if version >= ProduceRequest.FLEXIBLE_SINCE else 2  # no client id, and no tags
+    whole = SHAPE.cut(data, HEADER_AT, len(data), version, header="request")
+    bare = SHAPE.cut(data, HEADER_AT + after, len(data), version, header="")
+    assert (bare.prefix, bare.tail) == (whole.prefix[after:], whole.tail)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_field_that_is_null_or_there_more_than_once_cannot_be_cut(version: int) -> None:
     twice, none = request(b"a"), request(b"a")
     twice.topic_data[0].partition_data *= 2

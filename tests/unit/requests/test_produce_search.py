@@ -153,6 +153,15 @@ def test_long_search_goes_on_between_turns_and_holds_its_own_connection_alone(
     assert (got.error_code, got.base_offset) == (0, 0)
 
 
+def test_search_that_passes_over_large_batches_reads_little_and_is_done_at_once(path: DataPath) -> None:
+    sent = [batch(b"x" * 700_000, pid=1, epoch=0, seq=seq) for seq in range(3)]
+    for data in sent:
+        assert path.produce(data).error_code == 0
+    got = path.produce(sent[0], end_turn=False)
+    assert got is not LATER
+    assert (got.error_code, got.base_offset) == (0, 0)
+
+
 def test_search_ends_with_its_connection(path: DataPath, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write_large(path, monkeypatch)
     assert path.produce(first, end_turn=False) is LATER

@@ -30,11 +30,13 @@ def test_reply_is_made_again_when_offsets_have_moved_and_not_when_they_rest(
     looked: list[int] = []
     plain = TopicOffsets.plain
     monkeypatch.setattr(TopicOffsets, "plain", lambda *given: looked.append(1) or plain(*given))
+    served = count_repeats(world, ApiKey.OFFSET_FETCH)
     for offset in (5, 6, 7, 7, 8):
         client.call(commit_request("g", dict.fromkeys(range(count), offset), "t"), VERSION)
         assert fetched(client, count) == [offset] * count
     assert fetched(client, count) == [8] * count  # this one finds that they rest
-    served = count_repeats(world, ApiKey.OFFSET_FETCH)
+    assert served == [False, True, True, True, True, True]
+    served.clear()
     looked.clear()
     for _ in range(3):
         assert fetched(client, count) == [8] * count

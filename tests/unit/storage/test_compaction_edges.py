@@ -77,6 +77,51 @@ def test_cleaned_segments_are_as_large_as_a_segment_may_be() -> None:
     assert [each.base_offset for each in log.segments[:-1]] == [0, 4, 8]
 
 
+def test_dirty_ratio_counts_the_segment_at_the_cleaned_offset_as_dirty_and_the_active_one_not() -> None:
+    log = log_with()
+    put(log, (b"k", b"clean"))
+    seal(log)
+    assert log.dirty_ratio() == 1.0
+    assert list(clean(log, NOW, log.end_offset)) != []
+    assert (log.cleaned_offset, log.dirty_ratio()) == (1, 0.0)
+    seal(log)
+    first, second, active = log.segments
+    assert second.base_offset == log.cleaned_offset
+    assert log.dirty_ratio() == second.size / (first.size + second.size)
+    assert active.size > 0
+
+
+def test_records_are_too_young_only_where_a_lag_is_set_and_the_time_is_known() -> None:
+    log = log_with()
+    put(log, (b"k", b"v"), timestamp_ms=NOW + 10)
+    seal(log)
+    assert log.dirty_ratio(NOW) == 1.0
+    log.config = log.config._replace(min_compaction_lag_ms=5)
+    assert (log.dirty_ratio(NOW), log.dirty_ratio()) == (0.0, 1.0)
+
+
+def test_last_batch_that_may_be_cleaned_stays_as_a_header_when_nothing_of_it_survives() -> None:
+    log = log_with()
+    put(log, (b"k", b"v"))
+    for _ in range(2):
+        put(log, (None, b"without a key"))
+    seal(log)
+    assert list(clean(log, NOW, log.end_offset)) != []
+    found = [(header.base_offset, header.record_count) for header, _ in log.batches(0)]
+    assert found == [(0, 1), (2, 0), (3, 1)]
+
+
+def test_log_says_whether_the_last_pass_has_held_a_tombstone_back_that_was_due() -> None:
+    log = log_with()
+    put(log, (b"k", None))
+    for later_ms, tombstones_end, held in ((0, None, False), (1_000, 0, True), (2_000, None, False)):
+        seal(log)
+        for _ in clean(log, NOW + later_ms, log.end_offset, tombstones_end=tombstones_end):
+            pass
+        assert log.held_tombstones is held, later_ms
+    assert next(header.base_offset for header, _ in log.batches(0)) > 0
+
+
 @pytest.mark.parametrize("keep", ["all", "half", "one"])
 @pytest.mark.parametrize("records", [SLICE_RECORDS - 1, SLICE_RECORDS, SLICE_RECORDS + 1, 10 * SLICE_RECORDS])
 def test_batch_is_cleaned_in_exact_slices(records: int, keep: str) -> None:
@@ -222,8 +267,9 @@ def test_batch_without_a_producer_never_stays_as_a_header() -> None:
 @pytest.mark.parametrize(("records", "is_told"), [(1, True), (4096, True), (4097, False)])
 def test_batch_of_more_offsets_than_fit_a_step_is_looked_at_in_slices(records: int, is_told: bool) -> None:
     plan = Plan(NOW, 10_000)
-    plan.dirty_offset = 0
     header = BatchHeader.from_buffer(build_batch([(b"k", b"v")] * records, timestamp_ms=1000))
+    assert not plan.is_superseded(header), "no key has been read yet"
+    plan.dirty_offset = 0
     assert plan.is_superseded(header) is is_told
     plan.survivors.add(records - 1)
     assert not plan.is_superseded(header)

@@ -10,7 +10,8 @@ from storage.files.env import Env
 from storage.files.errors import StorageError
 from storage.files.sim_env import MemoryFile, sim_env
 from storage.log.log import Log, LogConfig
-from storage.segments import scan
+from storage.segments import recovery, scan
+from storage.segments.leader_epochs import LeaderEpochs
 from storage.segments.segment import MAX_RELATIVE_OFFSET
 
 PATH = f"{DIRECTORY}/{0:020d}.log"
@@ -114,6 +115,19 @@ def test_epoch_that_has_not_written_yet_survives_a_start_and_a_cut(env):
         assert len(after.epochs.epochs) == epochs, offset
 
 
+def test_epoch_is_in_its_file_once_its_first_batch_is_written(env):
+    log = Log.open(env, DIRECTORY, ONE_SEGMENT)
+    for epoch in (1, 4):
+        log.set_leader_epoch(epoch)
+        put(log)
+        log.flush()
+        put(log)
+        log.flush()
+    found = LeaderEpochs()
+    found.load(env.files, DIRECTORY)
+    assert (found.epochs, found.start_offsets) == ([1, 4], [0, 2])
+
+
 @pytest.mark.parametrize("point", [0, 5, 8, 9, 10, 12])
 def test_torn_tail_takes_no_epoch_of_what_is_left(env, point):
     with_epochs(env)
@@ -212,6 +226,8 @@ def test_only_a_later_batch_with_a_right_crc_proves_damage(env, offset, delta, f
 def test_report_says_why_no_batch_begins(env, tail, reason):
     filled(env, 3, ONE_SEGMENT)
     data = env.files.read_file(PATH)
+    whole = reopened(copied(env), ONE_SEGMENT).report
+    assert (whole.reason, whole.position, whole.dropped_bytes) == ("", 0, 0)
     report = reopened(copy_with(env, PATH, data + tail), ONE_SEGMENT).report
     assert (report.reason, report.position, report.dropped_bytes) == (reason, len(data), len(tail))
 
@@ -231,6 +247,15 @@ def test_log_that_is_taken_back_into_use_goes_on_in_its_last_segment(env, batche
     log.flush()
     assert len(log.segments) == max(1, before)
     assert log.end_offset == 2 * batches + 1
+
+
+def test_log_with_gaps_is_taken_back_into_use(env):
+    log = filled(env, 2, ONE_SEGMENT)
+    later = build_batch([(b"k", b"v")], base_offset=9, leader_epoch=0, timestamp_ms=5_000)
+    log = reopened(copy_with(env, PATH, env.files.read_file(PATH) + later), ONE_SEGMENT)
+    log.give_up("is given up")
+    log.reopen(10)
+    assert (log.broken, log.end_offset, content(log)[-len(later) :]) == (None, 10, later)
 
 
 # -- cutting and appending
@@ -313,5 +338,18 @@ def test_epochs_whose_file_is_lost_are_read_from_batches_before_a_last_segment_t
     end = log.end_offset
     after = copy_with(env, f"{DIRECTORY}/{end:020d}.log", last)
     after.files.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
-    again = reopened(after, recovery_point=end, clean=clean)
+    again = reopened(after, recovery_point=0 if clean else end, clean=clean)
     assert (again.epochs.epochs, again.epochs.start_offsets) == ([0, 1, 2], [0, 2, 4])
+
+
+@pytest.mark.parametrize(("batches", "steps"), [(3, 0), (4, 1), (7, 1), (9, 2)])
+def test_lost_epochs_are_read_in_slices(env, batches, steps, monkeypatch):
+    monkeypatch.setattr(recovery, "SLICE", 4)
+    log = Log.open(env, DIRECTORY, ONE_SEGMENT)
+    log.set_leader_epoch(5)
+    for _ in range(batches):
+        put(log)
+    log.flush()
+    epochs = LeaderEpochs()
+    assert sum(1 for _ in recovery._missing_epochs(log.segments, epochs, log.end_offset)) == steps
+    assert (epochs.epochs, epochs.start_offsets) == ([5], [0])

@@ -67,6 +67,16 @@ def test_segment_whose_first_batch_has_no_time_is_as_old_as_the_segment_itself(t
     assert len(log.segments) == 2
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_segment_begun_by_a_roll_whose_first_batch_has_no_time_takes_a_batch_of_any_time(together):
+    log = log_of(segment_ms=1000)
+    add(log, 5000, b"v", together)
+    log.roll()
+    for timestamp_ms in (-1, 10**12):
+        add(log, timestamp_ms, b"v", together)
+        assert len(log.segments) == 2
+
+
 def test_index_that_fills_while_batches_are_appended_together_begins_a_segment_with_the_next():
     log = log_of(index_interval_bytes=0, segment_index_bytes=36)
     for _ in range(6):

@@ -183,10 +183,15 @@ def state(segment: Segment) -> dict[str, object]:
             largest = header.max_timestamp
             true.add((largest, header.last_offset - segment.base_offset))
     index = segment.index
-    assert set(zip(index.timestamps, index.time_offsets, strict=True)) <= true
+    assert set(time_entries(segment)) <= true
     columns = {name: list(getattr(index, name)) for name in ("offsets", "positions")}
     times = segment.max_timestamp, segment.max_timestamp_offset, segment.flushed_max, segment.indexed_position
     return {**columns, "base": segment.base_offset, "size": segment.size, "times": times}
+
+
+def time_entries(segment: Segment) -> list[tuple[int, int]]:
+    """(timestamp, relative offset)"""
+    return list(zip(segment.index.timestamps, segment.index.time_offsets, strict=True))
 
 
 def made_anew(env: Env, config: LogConfig) -> list[dict[str, object]]:
@@ -237,15 +242,33 @@ def test_failed_write_takes_back_what_it_put_into_the_index(env, written, short_
     for number in range(written):
         put(log, (b"k", b"v" * 150), timestamp_ms=1_000 + number)
         log.flush()
-    before = state(log.segments[0])
+    before, times = state(log.segments[0]), time_entries(log.segments[0])
     for number in range(5):
         put(log, (b"k", b"v" * 150), timestamp_ms=900 + 200 * number)
     env.files.inject(1, short_bytes=short_bytes)
     with pytest.raises(OSError, match=r"\w"):
         log.flush()
     assert state(log.segments[0]) == before
+    assert time_entries(log.segments[0])[: len(times)] == times
     env.files.heal()
     assert [state(each) for each in log.segments] == made_anew(env, ONE_SEGMENT)
+
+
+def test_segments_of_a_failed_write_leave_no_index_when_the_next_write_succeeds(env):
+    log = Log.open(env, DIRECTORY, LogConfig(segment_bytes=450, index_interval_bytes=100))
+    put(log, (b"k", b"v" * 150))
+    log.flush()
+    while len(log.segments) < 4:
+        put(log, (b"k", b"v" * 150))
+    env.files.inject(1)
+    with pytest.raises(OSError, match=r"\w"):
+        log.flush()
+    env.files.heal()
+    put(log, (b"k", b"v" * 150))
+    log.flush()
+    assert len(log.segments) == 1
+    names = [name for name in env.files.listdir(DIRECTORY) if name[:20].isdigit()]
+    assert names == [f"{0:020d}.log"]
 
 
 def saved(log: Log, segment: Segment) -> dict[str, list[int]]:

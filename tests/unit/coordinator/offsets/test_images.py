@@ -11,6 +11,8 @@ from core_requests import commit_request, committed
 from stepped_kit import let_load_at_once
 
 from broker.coordinator.offsets import imaging
+from broker.coordinator.offsets.snapshots import KeptRecord, Labels, Reader, encode_head
+from broker.coordinator.offsets.table import OffsetTable
 from broker.coordinator.replay import Replay
 from broker.coordinator.runtime import Shard
 from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
@@ -88,6 +90,21 @@ def test_image_holds_the_records_of_groups_as_well():
         assert began_at(again) == offset
         assert facts(again) == facts(groups.world)
         assert groups.world.broker.groups.of("g").machine.groups["g"].members.keys() == {f"m{n:02}" for n in range(60)}
+
+
+def test_image_that_ends_too_early_cannot_be_read_wherever_it_is_cut():
+    head = encode_head(7, [(5, b"key", b"value"), (6, b"other", b"")], Labels())
+
+    def read(payload: bytes) -> list[KeptRecord]:
+        reader = Reader(memoryview(payload))
+        found = list(reader.records())
+        assert list(reader.offsets(OffsetTable())) == []
+        return found
+
+    assert read(head) == [(5, b"key", b"value"), (6, b"other", b"")]
+    for size in range(8, len(head)):
+        with pytest.raises(ValueError, match="the image ends too early"):
+            read(head[:size])
 
 
 def test_tail_behind_the_image_counts():

@@ -10,6 +10,8 @@ from core_requests import commit_request
 from txn_kit import Producer
 from txn_kit import committed as fetched
 
+from broker.coordinator.offsets.table import OffsetTable
+from broker.coordinator.offsets.topic_ids import all_committed_on, partitions_on
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest, DeleteTopicState
 
@@ -151,3 +153,12 @@ def test_pending_offsets_of_two_topics_of_one_name_do_not_hurt_each_other():
     assert committed(client) == NONE
     assert new.end() == 0
     assert committed(client) == (7, 0)
+
+
+def test_partitions_have_an_offset_by_the_id_it_was_committed_on_or_where_one_id_is_not_known():
+    columns = OffsetTable().topic_or_new("g", "t")
+    columns.replay_run((0, 1), (5, 6), (-1, -1), 9, b"1" * 16, dense=True)
+    both = [(5, -1, ""), (6, -1, ""), None]
+    for topic_id, offsets, partitions in ((b"1", both, [0, 1]), (b"\0", both, [0, 1]), (b"2", [None] * 3, [])):
+        assert all_committed_on(columns, [0, 1, 2], topic_id * 16) == offsets
+        assert partitions_on(columns, topic_id * 16) == partitions

@@ -84,6 +84,16 @@ def test_group_that_never_subscribed_has_nothing_to_read(world):
     assert partition_error(stranger.fetch(0)) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+@pytest.mark.parametrize("most", [0, -1])
+@pytest.mark.parametrize("field", ["max_records", "max_bytes"])
+def test_fetch_that_asks_for_no_records_or_fewer_acquires_none_and_does_not_wait(world, field, most):
+    m = world.reader()
+    for _ in range(2):
+        assert m.acquired(**{field: most, "max_wait_ms": 60_000}) == []
+        world.produce(1)
+    assert m.acquired() == [(0, 1, 1)]
+
+
 def test_partition_that_cannot_be_loaded_is_told_when_no_other_has_records():
     """Kafka finds it out beside the request, which records of another partition answer before."""
     with ShareWorld({"t": 1, "u": 1}) as world:
@@ -93,6 +103,16 @@ def test_partition_that_cannot_be_loaded_is_told_when_no_other_has_records():
         reply = m.fetch(0, topic="u")  # a topic that its group does not read
         assert ([len(reply.responses), partition_error(reply)], acquired(reply)) == ([1, 0], [(0, 0, 1)])
         assert partition_error(m.fetch()) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_response_has_its_partitions_in_order_whichever_is_read_first():
+    with ShareWorld({"t": 3}) as world:
+        m = world.reader()
+        for named in ([0, 1, 2], [], [], []):
+            for partition in range(3):
+                world.produce(1, partition=partition)
+            (topic,) = m.fetch(*named).responses
+            assert [each.partition_index for each in topic.partitions] == [0, 1, 2]
 
 
 def test_other_node_names_the_leader():

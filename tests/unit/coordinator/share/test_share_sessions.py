@@ -6,6 +6,7 @@ import pytest
 from core_broker import Client
 from unit.coordinator.share.kit import ShareWorld, acquired
 
+from protocol.api import ApiKey
 from protocol.errors import ErrorCode
 
 ACCEPT, RELEASE = 1, 2
@@ -72,6 +73,18 @@ def test_end_of_the_session_gives_records_of_many_partitions_to_its_own_fetch_th
         assert a.fetch(epoch=-1).error_code == 0
         (reply,) = waits.replies()
         assert acquired(reply) == [(0, 0, 2), (1, 1, 2)]
+
+
+def test_fetch_whose_session_goes_on_while_it_waits_is_refused_and_counted_as_an_error(world):
+    m = world.reader()
+    m.acquired()
+    m.client.send(m.fetch_request(max_wait_ms=500), 2)
+    world.world.run()
+    assert Client(world.world).call(m.fetch_request(), 2).error_code == 0
+    world.world.advance(500)
+    refused = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert [reply.error_code for reply in m.client.replies()] == [refused]
+    assert world.world.broker.turn.metrics.errors[ApiKey.SHARE_FETCH, refused] == 1
 
 
 def test_end_of_the_connection_gives_records_back(world):

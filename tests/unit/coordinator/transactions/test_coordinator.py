@@ -221,6 +221,26 @@ def test_add_for_several_transactions_answers_each(client):
     assert state_of(client, "two").transaction_state == "Empty"
 
 
+@pytest.mark.parametrize(("way", "version"), [("partitions", 0), ("offsets", 0), ("several transactions", 2)])
+def test_transaction_knows_by_the_way_it_was_added_to_which_version_of_transactions_its_client_has(
+    client, way, version
+):
+    producer = Producer(client)
+    producer.init()
+    if way == "partitions":
+        producer.add({"t": [0]})
+    elif way == "offsets":
+        producer.add_offsets()
+    else:
+        topics = [AddPartitionsToTxnTopic(name="t", partitions=[0])]
+        one = AddPartitionsToTxnTransaction(
+            transactional_id="tx", producer_id=producer.id, producer_epoch=0, topics=topics
+        )
+        client.call(AddPartitionsToTxnRequest(transactions=[one]), 5)
+    transaction = client.world.broker.transactions.shard("tx").machine.transactions["tx"]
+    assert (transaction.state, transaction.client_version) == (ONGOING, version)
+
+
 # -- EndTxn
 
 
