@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--resume", type=Path, help="results of a run that was stopped; new ones are appended")
-    parser.add_argument("--at-least", type=float, default=0.9, help="the share to be killed, else the exit code is 1")
+    parser.add_argument("--at-least", type=float, default=0.92, help="the share to be killed, else the exit code is 1")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant after so many")
     wanted = parser.parse_args()
     by_file = targets()
