@@ -77,8 +77,10 @@ class BrokerProcess:
         self.control = self.process.stdout.readline().split()[2]
 
     def kill(self) -> None:
+        assert self.process.stdout is not None
         self.process.kill()
         self.process.wait()
+        self.process.stdout.close()
 
     def pause(self, seconds: float) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)
@@ -207,7 +209,8 @@ class History:
             name,
             str(self.seed),
         ]
-        return subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # pytest's is not in os.environ
+        return subprocess.Popen(words, stderr=subprocess.DEVNULL, env=env)
 
     def _check(self) -> list[str]:
         broker = self.broker
@@ -216,6 +219,7 @@ class History:
         broker.ask("clock", advance_ms=200_000)  # what is open is aborted
         now = final(broker.address, groups)
         found = list(checks.wrong(self.ops, now))
+        found += [f"no {kind} was answered, so none was checked" for kind in checks.unseen(self.ops)]
         broker.ask("snapshots", name="end")
         fork = broker.ask("fork", snapshot="end", name="fork")
         found += checks.as_before(now, final(fork["bootstrap_servers"].split(",")[0], groups))

@@ -180,6 +180,12 @@ def as_before(one: Final, other: Final) -> Iterator[str]:
             yield f"as_before: {name} are not those of the snapshot"
 
 
+def unseen(ops: list[Op]) -> list[str]:
+    """The kinds of operations of which none was answered: nothing that was seen of them was right."""
+    seen = {op.kind for op in ops if op.is_done}
+    return [kind for kind in ("send", "transaction", "commit", "fetch offset", "read") if kind not in seen]
+
+
 def counted(ops: list[Op]) -> dict[str, Any]:
     """How many operations of each kind there were, and how many were answered."""
     asked, done = Counter(op.kind for op in ops), Counter(op.kind for op in ops if op.is_done)

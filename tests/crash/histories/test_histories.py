@@ -127,6 +127,12 @@ def test_journal_is_read_back_with_what_is_unknown(tmp_path: Path):
     assert checks.counted(ops) == {"send": [1, 3]}
 
 
+def test_history_in_which_nothing_was_answered_is_wrong():
+    assert checks.unseen([]) == ["send", "transaction", "commit", "fetch offset", "read"]
+    ops = [sent("x", 0), op("commit", 1, 9, None, group="g", offset=1)]
+    assert checks.unseen(ops) == ["transaction", "commit", "fetch offset", "read"]
+
+
 @pytest.mark.slow
 def test_clients_of_three_libraries_see_what_kafka_promises_over_kills(tmp_path):
     assert main(["--kills", "4", "--kills-a-history", "4", "--state", str(tmp_path)]) == 0

@@ -69,8 +69,10 @@ class Process:
             return json.load(answer)
 
     def kill(self) -> None:
+        assert self.process.stdout is not None
         self.process.kill()
         self.process.wait()
+        self.process.stdout.close()
 
 
 @contextmanager
