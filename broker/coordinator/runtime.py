@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from broker.turn.decision import Decision, Record, Token
     from broker.turn.turn import Turn
     from broker.turn.write import Write
-    from storage.log.log import Log
 
 logger: Final = logging.getLogger("momus.shard")
 
@@ -63,8 +62,8 @@ class Shard(Owner):
         self._source = source
         self._make_machine = make_machine
         self.state = UNLOADED
-        self.flush_state: FlushState = None  # type: ignore[assignment]  # set by the first `require`
-        self.log: Log = None  # type: ignore[assignment]  # the same
+        self.flush_state = None  # type: ignore[assignment]  # set by the first `require`
+        self.log = None  # type: ignore[assignment]  # the same
         self.machine: Any = make_machine()
         self._executor = Executor(turn, answers)
         self.deadlines = Deadlines(turn, self._due)
