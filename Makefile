@@ -12,7 +12,7 @@ WORKERS ?= 4
 # And where nothing waits, one a processor, four at most: each reads all tests, which takes it up to 16 seconds.
 LIGHT_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 
-# What make test selects: the second expression is the complement of that of test-heavy.
+# What make test selects, and what make coverage measures: all that has no other target, but for what test-heavy runs.
 LIGHT := -n $(LIGHT_WORKERS) --dist worksteal --light -m "not java and not spark and not page and not image and not slow and not heavy"
 
 # Bytecode is kept even where the environment forbids it: without, each of pytest's workers rewrites 300 test files anew (4 s).

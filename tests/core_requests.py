@@ -12,6 +12,7 @@ from protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -70,6 +71,18 @@ def fetch_request(topic: str, index: int, offset: int, *, max_wait_ms: int = 0, 
 def fetch_bytes(answer: Any) -> bytes:
     """The records of the first partition in a reply to Fetch."""
     return bytes(answer.responses[0].partitions[0].records or b"")
+
+
+def first_heartbeat(group_id: str, topic: str, member_id: str = "m" * 22) -> ConsumerGroupHeartbeatRequest:
+    """The request by which a member joins a consumer group that reads a topic."""
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[topic],
+        topic_partitions=[],
+    )
 
 
 def alter_request(kind: int, name: str, configs: Mapping[str, str | None]) -> IncrementalAlterConfigsRequest:

@@ -43,7 +43,7 @@ class Deadlines:
     def _set_alarm(self, name: Hashable, deadline_ms: int) -> None:
         """`deadline_ms`: by the steady clock, as in `by_name`."""
         self._alarms[name] = deadline_ms
-        is_round = isinstance(name, tuple) and len(name) == 1  # of upkeep, as ("expiry",): nobody's deadline
+        is_round = isinstance(name, tuple) and len(name) == 1  # of upkeep, as ("expiry",): no client waits for it
         self._turn.timers.at(deadline_ms, partial(self._ring, name), is_deadline=not is_round)
 
     def _ring(self, name: Hashable, alarm_ms: int, now_ms: int) -> None:

@@ -69,7 +69,7 @@ class Ask:
         self.shape = self.table.shape
         self.marks: list[Mark] = []
         self.label: Label | None = None
-        self.last: object = None  # what they were then
+        self.last: object = None  # the offsets and epochs of the reply before
         self.accepted: Decision | None = None
 
 

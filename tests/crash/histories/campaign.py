@@ -77,10 +77,8 @@ class BrokerProcess:
         self.control = self.process.stdout.readline().split()[2]
 
     def kill(self) -> None:
-        assert self.process.stdout is not None
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        with self.process:  # which waits for it, and closes its pipe
+            self.process.kill()
 
     def pause(self, seconds: float) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)

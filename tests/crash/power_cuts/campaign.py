@@ -69,10 +69,8 @@ class Process:
             return json.load(answer)
 
     def kill(self) -> None:
-        assert self.process.stdout is not None
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        with self.process:  # which waits for it, and closes its pipe
+            self.process.kill()
 
 
 @contextmanager

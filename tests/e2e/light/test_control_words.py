@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from cluster_kit import Wire
+from core_requests import first_heartbeat
 from momus_command import Done, run_momus
 
 from momus import Broker
-from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
 Run = Callable[..., str]
 
@@ -175,14 +175,7 @@ def test_virtual_brokers_are_stopped_lag_pause_and_come_back(trio, good, refused
 def member(trio: Broker, name: str):
     """A member of the group NAME that reads the topic NAME; its id."""
     trio.create_topic(name)
-    heartbeat = ConsumerGroupHeartbeatRequest(
-        group_id=name,
-        member_id="m" * 22,
-        member_epoch=0,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=[name],
-        topic_partitions=[],
-    )
+    heartbeat = first_heartbeat(name, name)
     with ExitStack() as ends:
         wires = [ends.enter_context(closing(Wire(each))) for each in trio.bootstrap_servers.split(",")]
         assert any(wire.call(heartbeat, 1).error_code == 0 for wire in wires)

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from cluster_kit import Wire
-from core_requests import commit_request
+from core_requests import commit_request, first_heartbeat
 from txn_kit import Producer
 
 from momus import Broker
 from momus.control import ControlError
-from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from protocol.messages.share_group import ShareGroupHeartbeatRequest
 
 FOREVER_MS = 99_999_999_999_999
@@ -109,14 +108,7 @@ def test_seek_beyond_the_partitions_or_by_nothing_is_refused(topic, seek):
 
 
 def test_group_with_a_member_is_not_moved_and_is_when_it_has_left(topic, wire, seek):
-    heartbeat = ConsumerGroupHeartbeatRequest(
-        group_id=topic,
-        member_id="m" * 22,
-        member_epoch=0,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=[topic],
-        topic_partitions=[],
-    )
+    heartbeat = first_heartbeat(topic, topic)
     assert wire.call(heartbeat, 1).error_code == 0
     with pytest.raises(ControlError, match=f"group {topic} is Stable: stop its members first"):
         seek("latest", topic=topic)
