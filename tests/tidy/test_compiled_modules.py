@@ -9,8 +9,8 @@ import sys
 from source_tree import REPOSITORY, tree_of
 
 # Modules of broker/requests and broker/turn that few requests pass: an offset that is expected, a Produce that waits
-# for replicas or is looked up in the log, clients of before record batches, rates that are asked for.
-SELDOM = {"acks_wait", "expected_offsets", "message_sets", "produce_search", "rate", "written_batch"}
+# for replicas or is looked up in the log, rates that are asked for.
+SELDOM = {"acks_wait", "expected_offsets", "produce_search", "rate", "written_batch"}
 
 
 def modules_of_the_compiled_build() -> list[str]:
