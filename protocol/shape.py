@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # the name that other modules give it
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from protocol.codec_support import read_uvarint
-from protocol.declare import Field, Message, WireType
+from protocol.declare import Field, Message
 from protocol.wire import Array, Bytes, Records, String, Wire
 
 MOST_ELEMENTS: Final = 10_000  # of all arrays of a message: a longer one is not worth a Cut
-Finder: TypeAlias = Callable[[bytes, int], tuple[int, int, int]]
 _Group = tuple[int, int, str]  # where neighbouring fields that differ begin and end, and their struct letters
 
 
@@ -104,58 +102,6 @@ class OpenShape:
         prefix_end, _, end = walk.opened
         return OpenCut(data[start:prefix_end], data[end:stop])
 
-    def finder(self, version: int) -> Finder:
-        """A function (data, start of the header) -> where the prefix ends, where the field begins and where it ends.
-
-        It is right if each array before the field has one element and no string more than 126 bytes. Elsewhere the
-        first number is wrong, which a comparison of the prefix finds, and the others mean nothing.
-        Errors (of the function): IndexError, struct.error, MalformedError.
-        """
-        flexible = version >= self.cls.FLEXIBLE_SINCE
-        lines = ["def find(data, at):", " at += (data[at] << 8 | data[at + 1]) % 65535 + 2"]  # 65535: null
-        fixed = 1 if flexible else 0
-        path: list[Field] = _path_to(self.cls, self.field, version)
-        for cls, last in zip([self.cls, *(_element(each.wire) for each in path[:-1])], path, strict=True):
-            for each in cls.FIELDS:
-                if each is last:
-                    break
-                if not each.is_in(version) or each.is_tagged(version):
-                    continue
-                if isinstance(each.wire, Wire) and each.wire.letter:
-                    fixed += each.wire.size
-                elif flexible:
-                    lines.append(f" at += {fixed}\n at += data[at] or 1")
-                    fixed = 0
-                else:
-                    lines.append(f" at += {fixed}\n at += (data[at] << 8 | data[at + 1]) % 65535 + 2")
-                    fixed = 0
-            if isinstance(last.wire, Array):
-                fixed += 1 if flexible else 4
-        lines.append(f" at += {fixed}")
-        lines.append(_COMPACT_LENGTH if flexible else " return at, at + 4, at + 4 + int32(data, at)[0]")
-        names: dict[str, Any] = {"int32": Struct(">i").unpack_from, "read_uvarint": read_uvarint}
-        exec(compile("\n".join(lines), f"<{self.cls.__name__} v{version} prefix>", "exec"), names)
-        made: Finder = names["find"]
-        return made
-
-
-# a length plus one in one byte, in two, or in more
-_COMPACT_LENGTH: Final = """
- size, begin = data[at], at + 1
- if size > 127:
-  size += (data[begin] - 1) << 7
-  begin += 1
-  if size > 16383:
-   size, begin = read_uvarint(data, at)
- return at, begin, begin + size - 1
-"""
-
-
-def _element(wire: WireType) -> type[Message]:
-    inner = wire.element if isinstance(wire, Array) else wire
-    assert isinstance(inner, type)
-    return inner
-
 
 def _all_fields(cls: type[Message]) -> list[Field]:
     found = list(cls.FIELDS)
@@ -164,20 +110,6 @@ def _all_fields(cls: type[Message]) -> list[Field]:
         if isinstance(inner, type):
             found += _all_fields(inner)
     return found
-
-
-def _path_to(cls: type[Message], name: str, version: int) -> list[Field]:
-    """The fields from a message to the field of this name: arrays of messages, and the field itself."""
-    for each in cls.FIELDS:
-        if not each.is_in(version):
-            continue
-        if each.name == name:
-            return [each]
-        if isinstance(each.wire, Array) and isinstance(each.wire.element, type):
-            path = _path_to(each.wire.element, name, version)
-            if path:
-                return [each, *path]
-    return []
 
 
 def _singles(groups: list[_Group]) -> list[_Group]:

@@ -68,6 +68,7 @@ class Part:
         "step",
         "transactional_id",
         "verifies",
+        "writes",
     )
 
     def __init__(
@@ -89,15 +90,17 @@ class Part:
         self.codes: Codes = ErrorCode.NONE
         self.shard: Shard | None = None  # of the transaction
         self.step: NextState | None = None  # its record
+        self.writes: Writes = ()  # the record, for the shard
 
 
 class Ask:
-    """What one request asks; `client_version`: of transactions, as the record has it."""
+    """What one request asks. client_version: of transactions, as the record has it. only: its part, if it is one."""
 
-    __slots__ = ("accepted", "client_version", "parts")
+    __slots__ = ("accepted", "client_version", "only", "parts")
 
     def __init__(self, parts: list[Part], client_version: int) -> None:
         self.parts = parts
+        self.only = parts[0] if len(parts) == 1 else None
         self.client_version = client_version
         self.accepted: Decision | None = None
 
@@ -132,7 +135,9 @@ class _Adding(HotRequest):
                         part.codes, is_refused = codes, True
                         continue
                     shard = part.shard = find_shard(self.view.transactions, ctx, name)
-                transaction = latest.get(name) or shard.machine.transactions.get(name)
+                transaction = shard.machine.transactions.get(name)
+                if latest:
+                    transaction = latest.get(name, transaction)
                 if part.verifies:
                     missing = verify_partitions(transaction, part.producer_id, part.producer_epoch, part.partitions)
                     part.codes = dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
@@ -150,8 +155,9 @@ class _Adding(HotRequest):
                 latest[name] = made
                 if part.step is None:
                     part.step = self.view.transactions.next_state(made)
+                    part.writes = ((shard, part.step),)
                 part.step.transaction = made
-                writes += ((shard, part.step),)
+                writes += part.writes
         if accepted is None:
             return Decision(writes=writes, repeats=None if is_refused else ask)
         accepted.writes = writes
@@ -164,8 +170,12 @@ class _Adding(HotRequest):
 
     def fill(self, ask: Ask, fields: tuple[Any, ...], width: int) -> None:
         """See HotRequest."""
+        part = ask.only
+        if part is not None:
+            part.producer_id, part.producer_epoch = fields[0], fields[1]
+            return
         for at, part in enumerate(ask.parts):
-            part.producer_id, part.producer_epoch = fields[3 * at], fields[3 * at + 1]
+            part.producer_id, part.producer_epoch = fields[3 * at : 3 * at + 2]
 
 
 class AddPartitionsToTxn(_Adding):

@@ -226,14 +226,17 @@ class Ask:
         turn, connection = self._view.turn, self.ctx.connection
         self.parked = True
         self._token = self.ctx.token
-        self._watched = watched = [(partition, wanted) for wanted, partition, _, _ in found if partition is not None]
-        self._missing_bytes = self.min_bytes - size
-        if any(partition.high_watermark < partition.log.end_offset for partition, _ in watched):
-            self._missing_bytes = 0  # what the logs hold already is still to become readable
-        if self._missing_bytes > 1:
+        committed, missing_bytes = self.reader.committed, self.min_bytes - size
+        watched: list[tuple[Partition, Wanted]] = []
+        for wanted, partition, _, _ in found:
+            if partition is not None:
+                watched.append((partition, wanted))
+                partition.watch(self, committed=committed)
+                if partition.high_watermark < partition.log.end_offset:
+                    missing_bytes = 0  # what the logs hold already is still to become readable
+        self._watched, self._missing_bytes = watched, missing_bytes
+        if missing_bytes > 1:
             self._size_when_parked = sum(partition.log.size_bytes for partition, _ in watched)
-        for partition, _ in watched:
-            partition.watch(self, committed=self.reader.committed)
         self._deadline_ms = turn.env.clock.wait_ms() + self.max_wait_ms
         if not self._alarm:
             if connection.fetch_waits is None:
@@ -289,8 +292,7 @@ class Ask:
         response, waiting, token = self._response(found, unknown), self._view.parked, self._token
         parked = waiting.find(token) if self.responder.is_clean else None
         if parked is not None and parked.merge is None:
-            route, version, correlation_id = parked.route, parked.api_version, parked.correlation_id
-            reply = encode_reply(route, version, correlation_id, response, self.size)
+            reply = encode_reply(parked.route, parked.api_version, parked.correlation_id, response, size)
             waiting.fill(token, reply)
         else:
             waiting.answer(token, response)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from broker.base.context import Context
-    from protocol.shape import Finder
 
 MOST_KEPT: Final = 1024  # requests a connection and API
+MOST_SIZES: Final = 16  # of the prefixes of requests with a field of any length; each is tried for every request
 MOST_ALIKE: Final = 4  # of them with the same prefix: fetches of one session that name different partitions
 KEPT_BYTES: Final = 1 << 20  # of the requests and replies of a connection and API
 PATIENCE: Final = 8  # requests without a repeat between them after which fewer are kept
@@ -21,6 +21,7 @@ class Kept:
         "after",
         "ask",
         "ctx",
+        "is_compact",
         "other",
         "pack",
         "reply",
@@ -40,6 +41,7 @@ class Kept:
         self.statics: tuple[bytes, ...] = ()
         self.width = 0
         self.after = slice(0, None, 1)  # where the bytes are that must be the same
+        self.is_compact = False  # the length before a field of any length is a varint
         self.tail = b""  # what follows the field of any length, where there is one
         self.reply = b""  # the reply after its correlation id, up to the first field that differs
         self.size = b""  # of it, as it begins
@@ -61,25 +63,22 @@ class Misses:
 class Form:
     """The requests kept of one version and size: how long their prefix is, and each by its prefix.
 
-    Where a field is of any length, it is all of one version, and `find` finds the end of the prefix and the field.
+    Where a field is of any length, it is all of one version. The prefix ends before the length of the field, so what
+    begins with the same bytes has its length there too.
 
     frame_bytes   of each request, its size field included; 0: any.
+    prefix_sizes  those of all prefixes.
     """
 
-    __slots__ = ("api_key", "find", "frame_bytes", "kept", "misses", "prefix_bytes")
+    __slots__ = ("api_key", "frame_bytes", "kept", "misses", "prefix_bytes", "prefix_sizes")
 
-    def __init__(self, api_key: int, misses: Misses, frame_bytes: int, prefix_bytes: int, find: Finder | None) -> None:
+    def __init__(self, api_key: int, misses: Misses, frame_bytes: int, prefix_bytes: int) -> None:
         self.api_key = api_key
         self.misses = misses
         self.frame_bytes = frame_bytes
         self.prefix_bytes = prefix_bytes
-        self.find = find
+        self.prefix_sizes = [prefix_bytes]
         self.kept: dict[bytes, Kept] = {}
-
-    def is_whole(self, data: bytes, limit: int) -> bool:
-        """Whether input that begins as its requests do is one frame, of `limit` bytes at most."""
-        size = int.from_bytes(data[:4], "big", signed=True)
-        return self.frame_bytes in (0, len(data)) and size + 4 == len(data) and size <= limit
 
 
 class Table:
@@ -100,17 +99,21 @@ class Table:
         self.misses.count = misses = self.misses.count + 1
         return misses <= PATIENCE or not misses & (misses - 1)
 
-    def keep(self, key: bytes, prefix: bytes, kept: Kept, size: int, frame_bytes: int, find: Finder | None) -> None:
-        """Add a request. A full table is emptied first. `size`: of it with its reply; frame_bytes, find: as in Form."""
-        if self.count >= MOST_KEPT or self.held_bytes + size > KEPT_BYTES:
+    def keep(self, key: bytes, prefix: bytes, kept: Kept, size: int, frame_bytes: int) -> None:
+        """Add a request. A full table is emptied first. `size`: of it with its reply; frame_bytes: as in Form."""
+        form = self.forms.get(key)
+        has_sizes = form is not None and len(form.prefix_sizes) >= MOST_SIZES and len(prefix) not in form.prefix_sizes
+        if self.count >= MOST_KEPT or self.held_bytes + size > KEPT_BYTES or has_sizes:
             for each in self.forms:
                 del self.of_connection[each]
             self.forms.clear()
             self.count = self.held_bytes = 0
-        form = self.forms.get(key)
-        if form is None or (find is None and form.prefix_bytes != len(prefix)):
-            form = Form(self.api_key, self.misses, frame_bytes, len(prefix), find)
+            form = None
+        if form is None or (frame_bytes and form.prefix_bytes != len(prefix)):
+            form = Form(self.api_key, self.misses, frame_bytes, len(prefix))
             self.forms[key] = self.of_connection[key] = form
+        if len(prefix) not in form.prefix_sizes:
+            form.prefix_sizes.append(len(prefix))
         alike, other, is_new = [kept], form.kept.get(prefix), True
         while other is not None:
             if other.statics == kept.statics and other.tail == kept.tail:

@@ -22,8 +22,9 @@ from broker.turn.decision import AGAIN, LATER
 from broker.wire.parked import ParkedRequest
 from broker.wire.route import REPLY_HEAD
 from broker.wire.service import TAKEN
+from protocol.codec_support import read_uvarint
 from protocol.errors import KafkaError, MalformedError
-from protocol.shape import Finder, OpenCut, OpenShape, Shape
+from protocol.shape import OpenCut, OpenShape, Shape
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
@@ -39,21 +40,26 @@ if TYPE_CHECKING:
 
 KEY_END: Final = 8  # a frame begins with size, API and version,
 BODY: Final = 12  # and a correlation id; the client id follows
-CORRELATION_ID: Final = Struct(">i")
+INT32: Final = Struct(">i")
 MOST_BYTES: Final = 65_536  # of a request and its reply that are kept, without a field of any length
 
 
-def _found(find: Finder, data: bytes, start: int) -> tuple[int, int, int]:
-    """Where the prefix ends, and the field of any length begins and ends. A frame that is too short has no prefix."""
+def long_size(data: bytes, at: int, is_compact: bool) -> tuple[int, int]:
+    """Of a field of bytes: its length plus one, and where it begins, by the length at `at` in four bytes or a varint.
+
+    0: it is null, or the length is not valid.
+    """
     try:
-        return find(data, start)
+        if is_compact:
+            return read_uvarint(data, at)
+        return max(INT32.unpack_from(data, at)[0] + 1, 0), at + 4
     except (IndexError, MalformedError, StructError):
-        return start, 0, 0
+        return 0, at
 
 
 def _correlation_id(held: Held) -> int:
     _, _, data, position, _ = held
-    found: int = CORRELATION_ID.unpack_from(data, position + KEY_END)[0]
+    found: int = INT32.unpack_from(data, position + KEY_END)[0]
     return found
 
 
@@ -81,7 +87,6 @@ class HotRequest:
         self.key_at = 4 if isinstance(self.REQUEST, OpenShape) else 0  # in a frame; it ends where the version does
         # read for each request: as attributes of the object, which the compiled build does not look up by name
         self.has_template, self.may_wait = self.HAS_TEMPLATE, self.MAY_WAIT
-        self._finders: dict[int, Finder] = {}  # by version
 
     # -- what a file of this room says about its API
 
@@ -130,8 +135,8 @@ class HotRequest:
 
     def serve(self, form: Form, connection: Connection, data: bytes, position: int, stop: int) -> bytes | None:
         """Serve a repeat; see service.Shortcut."""
-        start, find = position + BODY, form.find
-        if find is None:
+        start = position + BODY
+        if form.frame_bytes:
             end = start + form.prefix_bytes
             kept = form.kept.get(data[start:end])
             if kept is None:
@@ -145,11 +150,9 @@ class HotRequest:
                     fields = kept.unpack(data, end)
                 self.fill(kept.ask, fields, kept.width)
         else:
-            end, begin, last = _found(find, data, start)
-            kept = form.kept.get(data[start:end])
-            if kept is None or begin > last or data[last:stop] != kept.tail or last + len(kept.tail) != stop:
+            kept = self._find_open(form, data, start, stop)
+            if kept is None:
                 return None
-            self.fill(kept.ask, (memoryview(data)[begin:last],), 1)
         form.misses.count = 0
         ctx = kept.ctx
         ctx.now_ms = now_ms = self.turn.now_ms
@@ -173,19 +176,41 @@ class HotRequest:
             kept.whole = kept.reply + kept.pack(*kept.values)
         return kept.size + data[position + KEY_END : start] + kept.whole
 
+    def _find_open(self, form: Form, data: bytes, start: int, stop: int) -> Kept | None:
+        """The request of a field of any length that this one repeats; its Ask is filled."""
+        for prefix_bytes in form.prefix_sizes:
+            end = start + prefix_bytes
+            kept = form.kept.get(data[start:end])
+            if kept is not None:
+                break
+        else:
+            return None
+        if end >= stop:
+            return None
+        size, begin = data[end], end + 1
+        if size > 127 or not kept.is_compact:
+            size, begin = long_size(data, end, kept.is_compact)
+        last = begin + size - 1
+        if not size or data[last:stop] != kept.tail or last + len(kept.tail) != stop:
+            return None
+        self.fill(kept.ask, (memoryview(data)[begin:last],), 1)
+        return kept
+
     def _without_template(self, kept: Kept, reply: Any, held: Held) -> bytes:
         """A reply that is written again, or a request that waits."""
-        whole = None if reply is LATER else self.write_reply(kept, reply, _correlation_id(held))
+        if reply is LATER:
+            self._park(kept, held)
+            return TAKEN
+        whole = self.write_reply(kept, reply, _correlation_id(held))
         if isinstance(whole, bytes):
             return whole
-        connection = held[0]
         if whole is not None:
+            connection = held[0]
             connection.out.append(None)
             connection.fill(held[1], whole)
             return TAKEN
         self._park(kept, held)
-        if reply is not LATER:
-            self.parked.answer(held[:2], reply)
+        self.parked.answer(held[:2], reply)
         return TAKEN
 
     def _refuse(self, kept: Kept, held: Held, error: Any) -> bytes:
@@ -195,9 +220,8 @@ class HotRequest:
         return TAKEN
 
     def _park(self, kept: Kept, held: Held) -> None:
-        connection, _, data, position, stop = held
-        parked = ParkedRequest(self.route, kept.ctx.api_version, _correlation_id(held), data, position, stop)
-        connection.out.append(None)
+        held[0].out.append(None)
+        parked = ParkedRequest(self.route, kept.ctx.api_version, _correlation_id(held), held[2:])
         self.parked.park(held[:2], parked)
 
     # -- keeping
@@ -216,7 +240,7 @@ class HotRequest:
         if not table.is_worth_keeping():
             return
         version, start = ctx.api_version, position + BODY
-        find, key = None, data[position + self.key_at : position + KEY_END]
+        key = data[position + self.key_at : position + KEY_END]
         kept = Kept(ask, ctx)
         replied = None
         try:
@@ -224,9 +248,7 @@ class HotRequest:
             if template:
                 replied = self.REPLY.cut(template, REPLY_HEAD.size, len(template), version, header="tags")
             if isinstance(asked, OpenCut):
-                find, kept.tail = self.finder(version), asked.tail
-                if find(data, start)[0] != start + len(asked.prefix):
-                    return
+                kept.tail, kept.is_compact = asked.tail, version >= self.REQUEST.cls.FLEXIBLE_SINCE
                 size = len(asked.prefix) + len(asked.tail) + len(template)
             else:
                 kept.unpack, kept.statics, kept.width = asked.unpack, asked.statics, asked.width
@@ -245,12 +267,4 @@ class HotRequest:
         if not self.MAY_WAIT:
             ctx.token = None
         self.prepare(kept, decision)
-        table.keep(key, asked.prefix, kept, size, 0 if find else stop - position, find)
-
-    def finder(self, version: int) -> Finder:
-        """The function that finds the field of any length in a request of a version, made when first needed."""
-        found = self._finders.get(version)
-        if found is None:
-            assert isinstance(self.REQUEST, OpenShape)
-            found = self._finders[version] = self.REQUEST.finder(version)
-        return found
+        table.keep(key, asked.prefix, kept, size, 0 if isinstance(asked, OpenCut) else stop - position)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from broker.cluster.metadata import ClusterMetadata
     from broker.config.settings import BrokerConfig
     from broker.coordinator.group_shards import GroupShards
+    from broker.coordinator.groups.common.assignment_epoch_checks import CommittedPartitions
     from broker.coordinator.runtime import Shard
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
     from broker.coordinator.transactions.transaction import Partitions, Transaction
@@ -84,6 +85,7 @@ class Ask:
         "group_id",
         "instance_id",
         "member_id",
+        "partitions",
         "place",
         "producer_epoch",
         "producer_id",
@@ -111,6 +113,7 @@ class Ask:
         self.begun: Decision | None = None
         self.accepted: Decision | None = None
         self.commit: PlainCommit | None = None
+        self.partitions: CommittedPartitions | None = None  # of a repeat: those that are committed
 
     def look_up(self, metadata: ClusterMetadata, version: int) -> Found:
         """The rows of topics that exist; the codes of all other partitions are set."""
@@ -208,7 +211,7 @@ class TxnOffsetCommit(HotRequest):
             ask.generation,
             ask.member_id,
             ask.instance_id,
-            partial(checked, ask.found, self._view.config.offset_metadata_max_bytes),
+            ask.partitions or partial(checked, ask.found, self._view.config.offset_metadata_max_bytes),
         )
         return code
 
@@ -255,6 +258,7 @@ class TxnOffsetCommit(HotRequest):
             _require_durable(durable)
             return accepted
 
+        ask.partitions = partial(checked, ask.found, self._view.config.offset_metadata_max_bytes)
         assert ask.coordinator is not None
         ask.begun = Decision(until=ask.coordinator.flush_state, follow=follow)
 

@@ -83,8 +83,7 @@ class Connection(ReplyQueue):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The connection is closed: drop what waits for it."""
-        self.closed = True
-        self.partial = b""
+        self.closed, self.partial = True, b""
         self.parts.clear()
         self.stream.clear()
         self.service.backlog.weigh(self, 0, 0, progress=True)
@@ -107,11 +106,6 @@ class Connection(ReplyQueue):
         if not self.closed:
             self._resume()
             self.weigh()
-
-    def halt(self) -> None:
-        """Read nothing from the client for now."""
-        self.read_paused = True
-        self.transport.pause_reading()
 
     def throttle(self, is_throttled: bool) -> None:
         """Read nothing while the client has used up its quota."""
@@ -213,7 +207,9 @@ class Connection(ReplyQueue):
         if form is None:
             return self._dispatch_alone(data)
         shortcut, reply = service.shortcuts.get(form.api_key), None
-        if shortcut is not None and (stop == form.frame_bytes or form.is_whole(data, service.request_limit)):
+        if shortcut is not None and (
+            stop == form.frame_bytes or (data[:4] == (stop - 4).to_bytes(4, "big") and stop <= service.request_limit)
+        ):
             reply = shortcut(form, self, data, 0, stop)
         if reply is None:
             return self._dispatch_alone(data)
@@ -225,8 +221,7 @@ class Connection(ReplyQueue):
             if unsent > SMALL_BYTES or self.weight:
                 self._answered(before)
         elif self.out:
-            turn.durability.speaking.add(self)
-            self._answered(before)
+            self._added(before)
         return True
 
     def _dispatch_alone(self, data: bytes) -> bool:
@@ -239,13 +234,18 @@ class Connection(ReplyQueue):
             return False
         if api_key in LARGE_REPLIES and self._must_wait():
             self._keep(data, 0, stop)
-            return True
-        service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
-        if self.out and not self.closed:
-            self.turn.durability.speaking.add(self)
-            if self.unsent > SMALL_BYTES or self.weight:
-                self._answered(before)
+        else:
+            service.dispatch(self, data, 0, stop, api_key, api_version, correlation_id)
+            if self.out and not self.closed:
+                self._added(before)
         return True
+
+    def _added(self, before: int) -> None:
+        """Have the reply sent at the end of the turn, if it is there; the request may be parked."""
+        if self.out[-1] is not None:
+            self.turn.durability.speaking.add(self)
+        if self.unsent > SMALL_BYTES or self.weight or len(self.out) > BACKLOG_SLOTS:
+            self._answered(before)
 
     def _answered(self, before: int) -> None:
         """Weigh the replies, and read no more if too many wait. `before`: bytes of those that waited already."""

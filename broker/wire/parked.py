@@ -24,19 +24,12 @@ class ParkedRequest:
 
     __slots__ = ("api_version", "correlation_id", "frame", "merge", "route")
 
-    def __init__(
-        self, route: Route, api_version: int, correlation_id: int, data: bytes, position: int, stop: int
-    ) -> None:
+    def __init__(self, route: Route, api_version: int, correlation_id: int, frame: tuple[bytes, int, int]) -> None:
         self.route = route
         self.api_version = api_version
         self.correlation_id = correlation_id
-        self.frame = (data, position, stop)
+        self.frame = frame  # bytes that hold it, its start and stop in them
         self.merge: Any = None  # puts what the guard has refused into the response
-
-    def own_frame(self) -> None:
-        """Copy the frame out of the received data, which would otherwise be kept for minutes."""
-        data, position, stop = self.frame
-        self.frame = (data[position:stop], 0, stop - position)
 
 
 class ParkedRequests:
@@ -61,10 +54,13 @@ class ParkedRequests:
 
     def park(self, token: Any, parked: ParkedRequest) -> None:
         """Keep a request to answer it later."""
-        parked.own_frame()
+        data, position, stop = parked.frame
+        if stop - position < len(data):  # the received data would otherwise be kept for minutes
+            parked.frame = (data[position:stop], 0, stop - position)
         self._waiting[token] = parked
-        token[0].parked.add(token[1])
-        token[0].unsent += PARKED_BYTES
+        connection, slot = token
+        connection.parked.add(slot)
+        connection.unsent += PARKED_BYTES
 
     def find(self, token: Any) -> ParkedRequest | None:
         """The request, if it is still parked."""

@@ -61,6 +61,11 @@ class ReplyQueue:
         """Tell the backlog how much memory the client holds."""
         raise NotImplementedError
 
+    def halt(self) -> None:
+        """Read nothing from the client for now."""
+        self.read_paused = True
+        self.transport.pause_reading()
+
     # -- replies
 
     @property
@@ -89,7 +94,7 @@ class ReplyQueue:
             return
         # while an earlier reply is being sent in pieces, reading is paused
         if (
-            type(reply) is not bytes
+            not isinstance(reply, bytes)
             or not reply
             or self.gate is not None
             or service.watchers

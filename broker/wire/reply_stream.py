@@ -16,7 +16,7 @@ Reply: TypeAlias = "bytes | list[bytes | FileSlice] | None"
 
 CHUNK_BYTES: Final = 1 << 20  # read from a segment at once, for a slow or large fetch
 PRESSED_BYTES: Final = 1 << 16  # the same, and the limit of one turn's replies, while slow clients hold much memory
-PARKED_BYTES: Final = 8192  # counted for a parked request
+PARKED_BYTES: Final = 4096  # counted for a parked request, which takes 2 to 3 kB; one alone is SMALL_BYTES, not more
 SLICE_BYTES: Final = 400  # counted for a slice of a file and its place in a reply
 TURN_BYTES: Final = 2 << 20  # sent to one client from segment files before others are served
 

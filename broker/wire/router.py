@@ -182,7 +182,7 @@ class Router:
         """Decide and reply. Returns the reply; None: it comes later, or has errors."""
         api_key = route.api_key
         ctx.token = (connection, slot)
-        parked = ParkedRequest(route, api_version, correlation_id, data, position, stop)
+        parked = ParkedRequest(route, api_version, correlation_id, (data, position, stop))
         held = (connection, slot, data, position, stop)
         decision = self._decide(route, ctx, request, parked, held)
         response = decision.reply

@@ -1,7 +1,7 @@
 """Usual requests as real clients send them; values, offsets, leader epochs and times differ from one to the next.
 
-A script is a generator: it yields (name, request, version) and is given the reply. Requests without a name are not
-counted.
+A script is a generator: it yields (name, request, version) and is given the reply; None: the request waits. Requests
+without a name are not counted.
 """
 
 from __future__ import annotations
@@ -85,6 +85,18 @@ def librdkafka(client: Client, rounds: int) -> Script:
             FetchRequest(session_epoch=-1, max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, topics=topics),
             11,
         )
+
+
+def waiting(client: Client, rounds: int) -> Script:
+    """A Fetch that waits, as most do, until a record comes."""
+    yield "", creating("plain"), 7
+    for i in range(rounds):
+        wanted = FetchPartition(partition=0, fetch_offset=i, partition_max_bytes=1 << 20)
+        topics = [FetchTopic(topic="plain", partitions=[wanted])]
+        limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 50 << 20}
+        answer = yield "Fetch v11 that waits", FetchRequest(session_epoch=-1, topics=topics, **limits), 11
+        assert answer is None
+        yield "Produce v10, which a Fetch waits for", produced({"name": "plain"}, records(client, i)), 10
 
 
 def java(client: Client, rounds: int) -> Script:
@@ -217,4 +229,4 @@ def finding(client: Client, rounds: int) -> Script:
         yield "FindCoordinator v4", FindCoordinatorRequest(key_type=0, coordinator_keys=[f"group-{i}"]), 4
 
 
-SCRIPTS = (librdkafka, java, classic_member, consumer_member, transactions_v1, transactions_v2, finding)
+SCRIPTS = (librdkafka, waiting, java, classic_member, consumer_member, transactions_v1, transactions_v2, finding)

@@ -6,7 +6,7 @@ import pytest
 from core_broker import Client, World, count_repeats, make_topic
 from core_requests import commit_request
 
-from broker.requests.kept import KEPT_BYTES, PATIENCE, Form, Kept, Misses, Table
+from broker.requests.kept import KEPT_BYTES, MOST_SIZES, PATIENCE, Form, Kept, Misses, Table
 from broker.requests.repeated import MOST_BYTES
 from protocol.api import ApiKey
 
@@ -36,11 +36,11 @@ def kept(statics: tuple[bytes, ...] = ()) -> Kept:
 
 
 def test_table_that_holds_too_many_bytes_is_emptied_first() -> None:
-    another = Form(0, Misses(), 0, 1, None)
+    another = Form(0, Misses(), 0, 1)
     of_connection = {b"of another API": another}
     table = Table(8, of_connection)
     for key in (b"0", b"1", b"2"):
-        table.keep(key, b"prefix", kept(), KEPT_BYTES * 2 // 5, 100, None)
+        table.keep(key, b"prefix", kept(), KEPT_BYTES * 2 // 5, 100)
         assert table.held_bytes <= KEPT_BYTES
     assert (list(table.forms), table.count, table.held_bytes) == ([b"2"], 1, KEPT_BYTES * 2 // 5)
     assert of_connection == {b"of another API": another, **table.forms}
@@ -49,8 +49,17 @@ def test_table_that_holds_too_many_bytes_is_emptied_first() -> None:
 def test_request_that_is_kept_again_is_counted_once() -> None:
     table = Table(8, {})
     for statics in ((b"a",), (b"a",), (b"b",), (b"b",), (b"a",)):
-        table.keep(b"1", b"prefix", kept(statics), 100, 50, None)
+        table.keep(b"1", b"prefix", kept(statics), 100, 50)
     assert (table.count, table.held_bytes) == (2, 200)
+
+
+def test_table_whose_prefixes_have_too_many_sizes_is_emptied_first() -> None:
+    table = Table(0, {})
+    for size in [*range(1, MOST_SIZES + 1), 1, MOST_SIZES]:
+        table.keep(b"0", b"p" * size, kept(), 100, 0)
+    assert (table.count, table.forms[b"0"].prefix_sizes) == (MOST_SIZES, [*range(1, MOST_SIZES + 1)])
+    table.keep(b"0", b"p" * 99, kept(), 100, 0)
+    assert (table.count, table.held_bytes, table.forms[b"0"].prefix_sizes) == (1, 100, [99])
 
 
 def test_where_no_repeats_come_ever_fewer_requests_are_kept() -> None:

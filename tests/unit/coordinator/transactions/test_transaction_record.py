@@ -139,11 +139,6 @@ def test_tombstone_forgets_the_id_and_unknown_records_are_passed_over():
     assert not live.transactions
 
 
-def test_live_step_that_no_state_allows_is_a_fault():
-    with pytest.raises(AssertionError):
-        transaction(state=EMPTY).next(PREPARE_COMMIT, NOW)
-
-
 # -- timers
 
 

@@ -10,7 +10,6 @@ from broker.coordinator.transactions.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,
-    FOLLOWS,
     LAST_EPOCH,
     MAX_EPOCH,
     ONGOING,
@@ -21,6 +20,14 @@ from broker.coordinator.transactions.transaction import (
 from protocol.errors import ErrorCode, KafkaError
 
 PID, EPOCH, NOW = 7, 5, 1_000
+FOLLOWS = {  # state -> the states that may come before it
+    EMPTY: AT_REST,
+    ONGOING: AT_REST | {ONGOING},
+    PREPARE_COMMIT: {ONGOING},
+    PREPARE_ABORT: AT_REST | {ONGOING},
+    COMPLETE_COMMIT: {PREPARE_COMMIT},
+    COMPLETE_ABORT: {PREPARE_ABORT},
+}
 STATES = list(FOLLOWS)
 BUSY, FENCED, ILLEGAL, UNMAPPED = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
