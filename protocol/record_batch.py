@@ -46,9 +46,12 @@ _BODY: Final = Struct(">hiqqqhii")  # what the CRC covers, before the records
 _CONTROL_KEY: Final = Struct(">hh")
 # all that the CRC covers of a control batch: the header's end; its record's length, attributes, time, offset and length
 # of the key; the key; the length of the value; the value; no headers
-_CONTROL: Final = Struct(">hiqqqhii5shhBhiB")
-_CONTROL_RECORD: Final = b"\x20\0\0\0\x08"
+_CONTROL: Final = Struct(">hiqqqh13shhBhiB")
+# no sequence, one record; its size, attributes, time, offset, and the length of its key
+_CONTROL_RECORD: Final = b"\xff\xff\xff\xff\0\0\0\1\x20\0\0\0\x08"
 _CONTROL_VALUE_LENGTH: Final = 12
+_OF_CONTROL: Final = TRANSACTIONAL | CONTROL
+CONTROL_BATCH_BYTES: Final = _PREFIX.size + _CONTROL.size
 
 
 class BatchHeader(NamedTuple):
@@ -198,14 +201,12 @@ def control_batch(
 ) -> bytes:
     """A transaction marker: one record, ABORT or COMMIT, of the producer it ends a transaction of."""
     body = _CONTROL.pack(
-        TRANSACTIONAL | CONTROL,
+        _OF_CONTROL,
         0,
         timestamp_ms,
         timestamp_ms,
         producer_id,
         producer_epoch,
-        NO_SEQUENCE,
-        1,
         _CONTROL_RECORD,
         0,
         kind,
@@ -214,7 +215,7 @@ def control_batch(
         coordinator_epoch,
         0,
     )
-    return _PREFIX.pack(base_offset, len(body) + CRC_POSITION + 4 - 12, leader_epoch, MAGIC, crc32c(body)) + body
+    return _PREFIX.pack(base_offset, CONTROL_BATCH_BYTES - LOG_OVERHEAD_BYTES, leader_epoch, MAGIC, crc32c(body)) + body
 
 
 def control_type(key: bytes | memoryview) -> int:

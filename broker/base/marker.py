@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.turn.write import Batch, Write
-from protocol.record_batch import ABORT, COMMIT, control_batch
+from protocol.record_batch import ABORT, COMMIT, CONTROL_BATCH_BYTES, control_batch
 
 if TYPE_CHECKING:
     from storage.log.log import Log
@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 class EndMarker(Write):
     """A Write without its `replay`: the owner of the log knows what a marker changes there."""
 
-    __slots__ = ("commit", "coordinator_epoch", "producer_epoch", "producer_id", "size")
+    __slots__ = ("commit", "coordinator_epoch", "producer_epoch", "producer_id")
 
     def __init__(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = coordinator_epoch
         self.commit = commit
-        self.size = 0  # in bytes, once it is built
 
     def build(self, log: Log, base_offset: int, now_ms: int) -> Batch:
         """See turn/write.py."""
@@ -34,5 +33,4 @@ class EndMarker(Write):
             producer_epoch=self.producer_epoch,
             coordinator_epoch=self.coordinator_epoch,
         )
-        self.size = len(batch)
-        return (batch,), base_offset, now_ms, self.size
+        return (batch,), base_offset, now_ms, CONTROL_BATCH_BYTES

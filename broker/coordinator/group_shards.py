@@ -57,10 +57,11 @@ class GroupShards:
             return machine
 
         def is_short() -> bool:
-            return not self._nodes.is_one and is_short_of_replicas(self.metadata, OFFSETS_TOPIC, index)
+            return is_short_of_replicas(self.metadata, OFFSETS_TOPIC, index)
 
         name = f"{OFFSETS_TOPIC}-{index}"
-        return Shard(self._turn, self._answers, name, source, make_machine, is_short=is_short)
+        short = None if self._nodes.is_one else is_short
+        return Shard(self._turn, self._answers, name, source, make_machine, is_short=short)
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -76,6 +77,10 @@ class GroupShards:
     def index_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that holds a group."""
         return shard_index(group_id, len(self.shards.made))
+
+    def at(self, index: int) -> Shard:
+        """The shard of a partition of `__consumer_offsets`, loaded or not."""
+        return self.shards.made[index] or self.shards[index]
 
     def of(self, group_id: str) -> Shard:
         """The shard of a group, loaded or not."""

@@ -50,9 +50,9 @@ class Shard(Owner):
         make_machine: Callable[[], Machine],
         *,
         load_at_once_bytes: int = LOAD_AT_ONCE_BYTES,
-        is_short: Callable[[], bool] = bool,
+        is_short: Callable[[], bool] | None = None,
     ) -> None:
-        self.is_short = is_short  # whether fewer replicas of its log are in sync than a write needs
+        self._is_short = is_short  # whether fewer replicas of its log are in sync than a write needs; None: never
         self.load_at_once_bytes = load_at_once_bytes
         self.followers: list[Callable[[int], None]] = []  # called with the durable offset
         self.when_reloaded: list[Callable[[], None]] = []  # called after a reload: users of the old machine
@@ -284,8 +284,12 @@ class Shard(Owner):
         """
         if self.state is not READY:
             self.require()
-        if self.is_short():
+        if self._is_short is not None and self._is_short():
             raise self.short_of_replicas()
+
+    def is_short(self) -> bool:
+        """Whether fewer replicas of its log are in sync than a write needs."""
+        return self._is_short is not None and self._is_short()
 
     def short_of_replicas(self) -> KafkaError:
         """The error of a write for which too few replicas are in sync."""

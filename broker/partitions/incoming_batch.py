@@ -23,6 +23,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import (
     CODEC_MASK,
     CONTROL,
+    CONTROL_BATCH_BYTES,
     HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -148,7 +149,7 @@ class Marker(EndMarker):
 
     def replay(self, partition: Any, base_offset: int, now_ms: int) -> None:
         """See turn/write.py."""
-        partition.appended_bytes += self.size
+        partition.appended_bytes += CONTROL_BATCH_BYTES
         partition.producers.replay_marker(
             self.producer_id, self.producer_epoch, self.coordinator_epoch, now_ms, base_offset, commit=self.commit
         )

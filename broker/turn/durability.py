@@ -118,37 +118,37 @@ class Durability:
         """The data is given up, perhaps within a turn: write nothing any more."""
         self._is_given_up = True
 
-    def _flush(self, state: FlushState) -> None:
-        if state.gone or self._is_given_up:
-            return
+    def _flush(self, state: FlushState) -> bool:
+        """Write a log. Whether all of it is durable then: if the write failed, its owner may have made up for it."""
         written = state.log
+        end_offset = written.end_offset
+        if state.gone or self._is_given_up:
+            return state.durable_offset >= end_offset
         try:
             written.flush()
             if self.fsync:
                 state.written += state.held
                 state.held.clear()
                 self._next[state] = None
-                return
-            flushed_offset = written.flushed_offset
-            if flushed_offset - written.synced_offset >= written.flush_messages:
+                return False
+            if end_offset - written.synced_offset >= written.flush_messages:
                 written.sync()  # within the turn, as Kafka within the append: who sets flush.messages wants that
         except (OSError, StorageError) as error:
             self._failed(state, error)
-            return
-        state.held.clear()
-        state.durable_offset = flushed_offset  # as `settle`: this is done for each write
-        state.owner.advance(flushed_offset)
+            return state.durable_offset >= end_offset
+        state.held = []
+        state.durable_offset = end_offset  # as `settle`: this is done for each write
+        state.owner.advance(end_offset)
         if state.steps:
-            state.settle(flushed_offset)
+            state.settle(end_offset)
+        return True
 
     def write_now(self, state: FlushState) -> bool:
         """Write a log before the turn ends, where a write makes it durable (not at `fsync`). False: it was cut back.
 
         For requests that write several logs in order. The log need not have been touched.
         """
-        end_offset = state.log.end_offset
-        self._flush(state)
-        return state.durable_offset >= end_offset
+        return self._flush(state)
 
     def settle_now(self, state: FlushState) -> None:
         """Make all of a log durable within the turn. It blocks the loop: for rare operations only.

@@ -89,11 +89,10 @@ class Executor:
         Errors:     that of `before_write`: too few replicas of a log are in sync; nothing of `writes` was written.
                     StorageError: a log cannot be written; its owner was reloaded.
         """
-        durability = self._durability
+        durability, writes = self._durability, decision.writes
         if decision.is_rare:
             decision = self._carry_out_rare(decision, now_ms, held, is_clients, token)
-        elif decision.writes:
-            writes = decision.writes
+        elif writes:
             if decision.apart or len(writes) > 1:
                 self._write(decision, now_ms, is_clients)
             else:
@@ -109,7 +108,7 @@ class Executor:
         if decision.then is not None:
             replaced = decision.then()
             reply = reply if replaced is None else replaced
-        if held is None or reply is LATER or reply is NO_REPLY:
+        if held is None or (reply is not None and (reply is LATER or reply is NO_REPLY)):
             return reply
         if durability.fsync:
             self.hold(decision, held)
@@ -176,9 +175,10 @@ class Executor:
         if is_clients:
             for target, _ in writes:
                 target.before_write()
+        flushes = durability if durability.fsync else None
         for target, write in writes:
-            append(target, write, now_ms, durability if durability.fsync else None)
-        if until.durable_offset >= until.log.end_offset:
+            append(target, write, now_ms, flushes)
+        if not writes and until.durable_offset >= until.log.end_offset:
             following = follow(True)
         elif not durability.fsync:
             following = follow(durability.write_now(until))

@@ -266,7 +266,7 @@ class Log(LogWriter):
 
     def delete(self) -> None:
         """The whole directory goes; a crash in between leaves a *-delete, which a start removes."""
-        self.broken = f"{self.directory} was deleted"
+        self.broken, self._active = f"{self.directory} was deleted", None
         self.when_compacted = None  # its owner refers to the log: without this circle both are freed at once
         held = [segment.file for segment in self.segments]  # while a file is open, its name goes in no time
         for segment in self.segments:

@@ -95,9 +95,7 @@ class LogWriter:
         self, buffers: Sequence[Buffer], *, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int
     ) -> None:
         """Promise one whole batch, already stamped with base offset and leader epoch. No I/O."""
-        if base_offset != self.end_offset or self.broken:
-            if self.broken:
-                raise StorageError(self.broken)
+        if base_offset != self.end_offset:
             raise ValueError(f"batch at offset {base_offset} does not follow {self.end_offset - 1}")
         segment = self._active
         if (
@@ -114,6 +112,8 @@ class LogWriter:
         if max_timestamp_ms > segment.max_timestamp:
             segment.max_timestamp = max_timestamp_ms
             segment.max_timestamp_offset = last_offset
+        elif segment.max_timestamp < 0:
+            segment.undated_written_ms = self.env.clock.now_ms()
         if position - segment.indexed_position > self._interval_bytes:
             segment.add_index_entry(last_offset, position)
             if len(segment.index.offsets) >= self._max_index_entries:
@@ -124,8 +124,6 @@ class LogWriter:
 
     def append_together(self, batches: Sequence[tuple[bytes, int]], *, max_timestamp_ms: int) -> None:
         """Promise whole batches, (bytes, last offset) each, that are to be in one segment. No I/O."""
-        if self.broken:
-            raise StorageError(self.broken)
         size = sum(len(batch) for batch, _ in batches)
         last_offset = batches[-1][1]
         segment = self._active
@@ -170,15 +168,13 @@ class LogWriter:
                         self._sync_files(segment.base_offset)  # or a loss of power could keep this one without them
                     self._names_synced = False
                 file.append(segment.pending)  # as Segment.flush: this is done for each write
-                segment.pending.clear()
+                segment.pending = []
                 segment.flushed_max = segment.max_timestamp, segment.max_timestamp_offset
-                if segment.max_timestamp < 0:
-                    segment.undated_written_ms = self.env.clock.now_ms()
         except OSError:
             self._drop_pending()
             raise
         self.flushed_offset = self.end_offset
-        pending.clear()
+        self._pending = []
         if self._full:
             self._seal()
 
@@ -293,6 +289,8 @@ class LogWriter:
 
     def _segment_for(self, base_offset: int, last_offset: int, max_timestamp_ms: int, size: int) -> Segment:
         """The active segment, or a new one when it is full, too old or too far; append's slow path."""
+        if self.broken:
+            raise StorageError(self.broken)
         segment = self._active
         if segment is None or must_roll(segment, self._config, self.env.clock, last_offset, max_timestamp_ms, size):
             segment = self._new_segment(base_offset)
@@ -351,5 +349,6 @@ class LogWriter:
 
     def give_up(self, why: str) -> StorageError:
         """The log is out of use from here on; the error to raise says so, and so will every other use."""
+        self._active = None  # so that `append` looks here
         self.broken = f"The log {self.directory} is out of use until it is opened again: it {why}"
         return StorageError(self.broken)

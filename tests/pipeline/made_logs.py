@@ -13,7 +13,7 @@ from typing import Any
 from broker.coordinator.groups.classic.records import group_key
 from broker.coordinator.offsets.commit_batch import offset_key_prefix
 from broker.coordinator.offsets.provenance import provenance
-from broker.coordinator.transactions.transaction import FOLLOWS, State, Transaction
+from broker.coordinator.transactions.transaction import State, Transaction
 from protocol.messages.coordinator_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -111,9 +111,7 @@ class Logs:
     ) -> int:
         """A record of a transaction."""
         now_ms = self.tick()
-        before = Transaction(name, pid, 60_000)
-        before.state = min(FOLLOWS[state])  # tests write what no coordinator would, out of order
-        made = before.next(state, now_ms)
+        made = Transaction(name, pid, 60_000).next(state, now_ms)
         made.producer_epoch = epoch
         made.start_ms = -1 if state is State.EMPTY else self._began.setdefault(name, now_ms)
         if state not in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT):

@@ -134,12 +134,12 @@ class TransactionCoordinator(TransactionShards):
         """The groups whose offsets are part of an ending transaction, from the loaded group shards."""
         machine: TransactionMachine = shard.machine
         transaction = machine.transactions[prepared.transactional_id]  # before Prepare*: with the producer's epoch
-        found = []
+        found: list[tuple[str, bytes, bytes]] = []
         for index in prepared.partitions.get(OFFSETS_TOPIC, ()):
-            groups = self.groups.shards[index]
+            groups = self.groups.at(index)
             if groups.state is READY:
                 for group_id, sender, topics in groups.machine.pending.groups(transaction.producer_id):
-                    found.append((group_id, *machine.group_record(transaction, group_id, sender, topics)))
+                    found.append(machine.group_record(transaction, group_id, sender, topics))
         return found
 
     def abort(self, index: int, transaction: Transaction) -> None:
@@ -276,7 +276,7 @@ class TransactionCoordinator(TransactionShards):
             return None
         now_ms = self.turn.now_ms
         if topic == OFFSETS_TOPIC:
-            shard = self.groups.shards[index]
+            shard = self.groups.at(index)
             if shard.state is not READY:
                 shard.require()
             append(shard, Marker(producer_id, producer_epoch, coordinator_epoch, commit=commit), now_ms, None)

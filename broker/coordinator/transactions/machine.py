@@ -86,21 +86,21 @@ class TransactionMachine:
 
     def group_record(
         self, transaction: Transaction, group_id: str, sender: Mapping[str, bytes], topics: Mapping[str, Sequence[int]]
-    ) -> tuple[bytes, bytes]:
-        """Key and value of the record of a group in a transaction: who sent the offsets, and the partitions."""
+    ) -> tuple[str, bytes, bytes]:
+        """The record of a group in a transaction, with its id: who sent the offsets, and the partitions."""
         name = transaction.transactional_id, group_id
         form = self._forms.get(name)
         if form is None or form[0] != sender or form[1] != topics:
             value = encode_record(group_value(sender, topics), 0)
             form = self._forms[name] = sender, topics, group_key(*name), value[_PRODUCER_END:]
-        return form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
+        return group_id, form[2], _PRODUCER.pack(0, transaction.producer_id, transaction.producer_epoch) + form[3]
 
     # -- timers
 
     def timer(self, transaction: Transaction) -> tuple[Hashable, int | None]:
         """The timer of the transaction, by its state."""
         if transaction.state is ONGOING and transaction.timeout_ms != NEVER_MS:
-            return transaction.transactional_id, transaction.start_ms + transaction.timeout_ms + 1
+            return transaction.transactional_id, transaction.deadline_ms
         return transaction.transactional_id, None
 
     def after_batch(self) -> None:

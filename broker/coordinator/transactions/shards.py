@@ -73,10 +73,11 @@ class TransactionShards:
             return TransactionMachine(index, self.config, self)
 
         def is_short() -> bool:
-            return not self._nodes.is_one and is_short_of_replicas(self.metadata, TRANSACTIONS_TOPIC, index)
+            return is_short_of_replicas(self.metadata, TRANSACTIONS_TOPIC, index)
 
         name = f"{TRANSACTIONS_TOPIC}-{index}"
-        return Shard(self.turn, self._answers, name, source, make_machine, is_short=is_short)
+        short = None if self._nodes.is_one else is_short
+        return Shard(self.turn, self._answers, name, source, make_machine, is_short=short)
 
     def load(self) -> Iterator[None]:
         """Load the shards, one a step: transactions must end and time out without a request."""

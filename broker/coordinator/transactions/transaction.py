@@ -60,16 +60,6 @@ COMPLETE_ABORT: Final = State.COMPLETE_ABORT
 PREPARED: Final = frozenset({PREPARE_COMMIT, PREPARE_ABORT})
 AT_REST: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})  # may expire, may begin anew
 
-# State -> the states that may come before it.
-FOLLOWS: Final[dict[State, frozenset[State]]] = {
-    EMPTY: AT_REST,
-    ONGOING: AT_REST | {ONGOING},
-    PREPARE_COMMIT: frozenset({ONGOING}),
-    PREPARE_ABORT: AT_REST | {ONGOING},
-    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
-    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
-}
-
 STATE_NAMES: Final = {
     State.EMPTY: "Empty",
     State.ONGOING: "Ongoing",
@@ -166,7 +156,6 @@ class Transaction:
 
     def next(self, state: State, now_ms: int) -> Transaction:
         """This transaction in its next state, otherwise the same; the caller fills it in."""
-        assert self.state in FOLLOWS[state], (self.state, state)
         return Transaction(
             self.transactional_id,
             self.producer_id,
@@ -217,6 +206,11 @@ class Transaction:
         self._wire = b"\x00" if self.state is EMPTY else NO_PARTITIONS_WIRE
 
     @property
+    def deadline_ms(self) -> int:
+        """When it has timed out, if it has a timeout."""
+        return self.start_ms + self.timeout_ms + 1
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether the producer id has no epoch left for a client."""
         return self.producer_epoch >= LAST_EPOCH
@@ -260,7 +254,7 @@ class Transaction:
         groups: Sequence[tuple[str, bytes, bytes]] = (),
     ) -> bytes:
         """The batch of its record and those of groups (id, key, value), as protocol.record_batch would build it."""
-        count = 1 + len(groups)
+        count = 1 + len(groups) if groups else 1
         if version and self.previous_producer_id != NO_PRODUCER and self.next_producer_id == NO_PRODUCER:
             # the usual record, with a layout that is made once
             named, wire, client = self._named, self._wire, self.client_version
@@ -296,8 +290,9 @@ class Transaction:
             value = self.encode(version)
             record = self._named + varint(len(value)) + value + b"\0"
             body = _BATCH_BODY.pack(0, count - 1, now_ms, now_ms, -1, -1, -1, count) + varint(len(record)) + record
-        for delta, (_, key, value) in enumerate(groups, 1):
-            body += group_head(delta, key, len(value)) + value + b"\0"
+        if groups:
+            for delta, (_, key, value) in enumerate(groups, 1):
+                body += group_head(delta, key, len(value)) + value + b"\0"
         head = _BATCH_HEAD.pack(base_offset, len(body) + _UNCOUNTED_BYTES, leader_epoch, _MAGIC, crc32c(body))
         return head + body
 
