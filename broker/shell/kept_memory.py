@@ -54,7 +54,7 @@ class KeptMemory:
         self._ended = 0
 
     def large_request(self) -> None:
-        """A large request begins to arrive: keep memory until none has come for IDLE_S."""
+        """A large request begins to arrive, or many come together: keep memory until IDLE_S without any."""
         self._is_used = True
         if self._timer is None:
             self._keep(KEPT_BYTES)

@@ -25,7 +25,7 @@ class Backlog:
     def __init__(self, limit_bytes: int, turn: Turn) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        self.large_request: Callable[[], None] = _nothing  # called when one begins to arrive
+        self.large_request: Callable[[], None] = _nothing  # called when one begins to arrive, or many come together
         self._turn = turn
         self._waiting: dict[SlowClient, tuple[int, int]] = {}  # bytes, and the time of the last progress
 

@@ -23,6 +23,7 @@ BACKLOG_SLOTS: Final = 4096  # unsent replies above which a connection's request
 UNREAD_BYTES: Final = 1 << 62  # more than any frame has
 SLICE_MS: Final = 5  # of work for one connection before others are served
 LARGE_BYTES: Final = 4096  # of a request that may be put off
+LARGE_INPUT_BYTES: Final = 1 << 16  # whose memory is kept for the next
 
 
 class Connection(ReplyQueue):
@@ -48,7 +49,6 @@ class Connection(ReplyQueue):
         "principal",
         "resuming",
         "throttled",
-        "write_paused",
     )
 
     def __init__(self, service: Service, node_id: int, listener: Any) -> None:
@@ -62,7 +62,6 @@ class Connection(ReplyQueue):
         self.partial = b""  # an incomplete frame's first bytes, or whole frames that wait
         self.parts: list[bytes] = []  # the pieces of a large incomplete frame
         self.parts_size = self.needed = 0  # needed: bytes of the incomplete frame, size field included
-        self.write_paused = False  # the transport asked to stop writing
         self.learned: dict[int, Any] = {}  # by API: what is kept of earlier requests for their repeats
         self.forms: dict[bytes, Any] = {}  # the forms in it, by the bytes that name them
         self.generation = 0  # of Learned: `learned` is valid while it is the same
@@ -92,12 +91,6 @@ class Connection(ReplyQueue):
     def eof_received(self) -> bool:
         """Close the connection: as in Kafka, the end of the client's input is a disconnect."""
         return False
-
-    def pause_writing(self) -> None:
-        """The client reads more slowly than the broker writes: read nothing from it until it has caught up."""
-        self.write_paused = True
-        self.halt()
-        self.weigh()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
@@ -267,6 +260,8 @@ class Connection(ReplyQueue):
         monotonic_ms = turn.env.clock.monotonic_ms
         stop_ms, is_later = 0, False  # when other connections are served; a single frame is not timed
         position, end, unpack = 0, len(data), FRAME_HEAD.unpack_from
+        if end > LARGE_INPUT_BYTES:  # many requests together
+            service.backlog.large_request()
         while end - position >= 12:
             size, api_key, api_version, correlation_id = unpack(data, position)
             stop = position + 4 + size
@@ -344,7 +339,7 @@ class Connection(ReplyQueue):
             if not 8 <= size <= most:
                 self.refuse(f"frame of {size} bytes; 8 to {most} (socket.request.max.bytes) are accepted")
                 return
-            if left < size + 4 and size > 65536:
+            if left < size + 4 and size > LARGE_INPUT_BYTES:
                 self.service.backlog.large_request()
                 self.needed, self.parts_size = size + 4, left
                 self.parts.append(data[position:end])

@@ -33,6 +33,7 @@ class ReplyQueue:
         "turn",
         "unsent",
         "weight",
+        "write_paused",
     )
 
     def __init__(self, service: Service) -> None:
@@ -44,6 +45,7 @@ class ReplyQueue:
         self.base = 0  # the slot of out[0]
         self.unsent = 0  # bytes of the replies in out
         self.asleep = False  # its broker is paused: nothing is read, and nothing sent
+        self.write_paused = False  # the transport asked to stop writing
         self.read_paused = False  # nothing is read from the client until it has read its replies
         self.weight = 0  # bytes it holds, as told to the backlog
         self.last_active_ms = 0  # it was read from, or answered late; steady
@@ -65,6 +67,12 @@ class ReplyQueue:
         """Read nothing from the client for now."""
         self.read_paused = True
         self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than the broker writes: read nothing from it until it has caught up."""
+        self.write_paused = True
+        self.halt()
+        self.weigh()
 
     # -- replies
 

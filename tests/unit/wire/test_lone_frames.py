@@ -8,6 +8,7 @@ import pytest
 from core_broker import Client, World, frame, make_topic
 from core_requests import commit_request, fetch_request, produce_request
 
+from broker.wire.connection import LARGE_INPUT_BYTES
 from broker.wire.reply_queue import SMALL_BYTES
 from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
@@ -150,3 +151,13 @@ def test_client_that_asks_on_while_it_waits_is_not_the_slowest(world):
     backlog.limit_bytes = backlog.bytes + 1
     backlog.weigh(Client(world).connection, 100, world.broker.turn.steady_ms, progress=True)
     assert (patient.closed, busy.closed) == (True, False)
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_memory_of_many_requests_that_come_together_is_kept(world, count):
+    """The C library would give it back after each turn, and the kernel clear each page again: 250 faults a megabyte."""
+    client, kept = Client(world), []
+    world.broker.clients.backlog.large_request = lambda: kept.append(True)
+    one = frame(produce_request("t", 0, b"v" * 16_000), 9)
+    client.connection.data_received(one * count)
+    assert kept == [True] * (count * len(one) > LARGE_INPUT_BYTES)
