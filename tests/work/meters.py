@@ -67,6 +67,14 @@ class CallsByName(Calls):
                 self.counts[argument.__qualname__] += 1
 
 
+class Files(Calls):
+    """Counts calls by the file that the function is in."""
+
+    def _event(self, frame: Any, event: str, _: object) -> None:
+        if event == "call" and is_ours(self._ours, frame.f_code):
+            self.counts[frame.f_code.co_filename.removeprefix(f"{REPOSITORY}/")] += 1
+
+
 class Instructions:
     """Counts bytecode instructions."""
 
