@@ -99,6 +99,11 @@ class Client:
         self._decoded += len(data)
         return found
 
+    def last_reply(self) -> Any:
+        """The last reply that came since the last call, decoded; None: a request waits for its own."""
+        replies = self.replies()
+        return None if self.asked else replies[-1]
+
     def call(self, request: Any, version: int | None = None, **header: Any) -> Any:
         """Send one request and run the broker until it is answered."""
         version = request.MAX_VERSION if version is None else version

@@ -57,6 +57,14 @@ def produce_request(topic: str, index: int, *values: bytes, acks: int = -1, **ba
     return ProduceRequest(transactional_id=None, acks=acks, timeout_ms=1000, topic_data=[data])
 
 
+def raw_produce(records: bytes | None, name: str = "topic", transactional_id: str | None = "tx") -> ProduceRequest:
+    """One partition of one topic, with any bytes as its records."""
+    data = TopicProduceData(
+        name=name, topic_id=bytes(range(16)), partition_data=[PartitionProduceData(index=5, records=records)]
+    )
+    return ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=9, topic_data=[data])
+
+
 def fetch_request(topic: str, index: int, offset: int, *, max_wait_ms: int = 0, **fields: Any) -> FetchRequest:
     """One partition, without a session."""
     wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 26)

@@ -84,8 +84,7 @@ class GroupShards:
 
     def of(self, group_id: str) -> Shard:
         """The shard of a group, loaded or not."""
-        index = self.index_of(group_id)
-        return self.shards.made[index] or self.shards[index]
+        return self.at(self.index_of(group_id))
 
     def coordinator_of(self, group_id: str) -> int:
         """The id of the node that coordinates a group."""

@@ -27,8 +27,7 @@ def test_usual_requests_write_state_by_replay_alone(script: Any) -> None:
         while True:
             client.send(request, version)
             client.world.run()
-            replies = client.replies()
-            reply = None if client.asked else replies[-1]
+            reply = client.last_reply()
             client.world.clock.advance(2)
             try:
                 _, request, version = run.send(reply)

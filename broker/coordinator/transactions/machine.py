@@ -19,7 +19,6 @@ from broker.base.facts import facts
 from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
 from broker.coordinator.transactions.transaction import (
     AT_REST,
-    NEVER_MS,
     ONGOING,
     PREPARED,
     Transaction,
@@ -99,9 +98,7 @@ class TransactionMachine:
 
     def timer(self, transaction: Transaction) -> tuple[Hashable, int | None]:
         """The timer of the transaction, by its state."""
-        if transaction.state is ONGOING and transaction.timeout_ms != NEVER_MS:
-            return transaction.transactional_id, transaction.deadline_ms
-        return transaction.transactional_id, None
+        return transaction.transactional_id, transaction.deadline_ms if transaction.state is ONGOING else None
 
     def after_batch(self) -> None:
         """Nothing is asserted here."""

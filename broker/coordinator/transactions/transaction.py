@@ -206,9 +206,9 @@ class Transaction:
         self._wire = b"\x00" if self.state is EMPTY else NO_PARTITIONS_WIRE
 
     @property
-    def deadline_ms(self) -> int:
-        """When it has timed out, if it has a timeout."""
-        return self.start_ms + self.timeout_ms + 1
+    def deadline_ms(self) -> int | None:
+        """When it has timed out, once it has begun. None: never."""
+        return self.start_ms + self.timeout_ms + 1 if self.timeout_ms != NEVER_MS else None
 
     @property
     def is_exhausted(self) -> bool:

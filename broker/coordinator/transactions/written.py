@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from broker.coordinator.transactions.transaction import NEVER_MS, ONGOING, Transaction
+from broker.coordinator.transactions.transaction import ONGOING, Transaction
 from broker.turn.write import Batch, Write
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ class NextState(Write):
         machine.replay_transaction(transaction, self.groups)
         if transaction.state is not ONGOING:
             deadlines.by_name.pop(transaction.transactional_id, None)
-        elif transaction.timeout_ms != NEVER_MS and transaction.transactional_id not in deadlines.by_name:
-            deadlines.set(transaction.transactional_id, transaction.deadline_ms)  # what passes from now on counts
+        elif transaction.transactional_id not in deadlines.by_name:  # it begins: what passes from now on counts
+            deadlines.set(transaction.transactional_id, transaction.deadline_ms)

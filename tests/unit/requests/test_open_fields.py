@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from cases import each_case
 from core_broker import Client, World, count_repeats, frame, make_topic
-from core_requests import produce_request
+from core_requests import produce_request, raw_produce
 
 from broker.requests.kept import MOST_SIZES
 from broker.requests.repeated import long_size
 from protocol.api import ApiKey
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import ProduceRequest
 from protocol.shape import OpenShape
 
 HEADER_AT = 12  # in a frame: its client id
@@ -19,20 +19,13 @@ VERSIONS = range(ProduceRequest.MIN_VERSION, ProduceRequest.MAX_VERSION + 1)
 SIZES = [1, 90, 125, 126, 127, 128, 129, 16_381, 16_382, 16_383, 16_384, 2_097_150, 2_097_152]
 
 
-def request(records: bytes | None, name: str, transactional_id: str | None) -> ProduceRequest:
-    """One partition of one topic."""
-    parts = [PartitionProduceData(index=5, records=records)]
-    data = TopicProduceData(name=name, topic_id=bytes(range(16)), partition_data=parts)
-    return ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=9, topic_data=[data])
-
-
 @pytest.mark.heavy
 @each_case("version, size", [(version, size) for version in VERSIONS for size in SIZES])
 def test_field_is_found_where_its_prefix_ends(version: int, size: int) -> None:
     records = (bytes(range(251)) * (size // 251 + 1))[:size]
     for client_id in ("client", "", None, "c" * 300):
         for transactional_id in (None, "tx", "t" * 127):
-            data = b"before" + frame(request(records, "n" * 200, transactional_id), version, 7, client_id)
+            data = b"before" + frame(raw_produce(records, "n" * 200, transactional_id), version, 7, client_id)
             start, stop = 6 + HEADER_AT, len(data)
             cut = SHAPE.cut(data, start, stop, version, header="request")
             at = start + len(cut.prefix)

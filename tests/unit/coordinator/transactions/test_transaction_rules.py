@@ -339,6 +339,10 @@ def test_every_step_is_one_the_table_of_states_allows():
         ]
         if state in (PREPARE_COMMIT, PREPARE_ABORT):
             steps.append(lambda b=before: rules.complete(b, NOW))
+        if state is ONGOING:
+            steps += [
+                lambda b=before, v=v: rules.fence(b, NOW, transaction_version=v, new_producer_id=9) for v in (1, 2)
+            ]
         for step in steps:
             after = outcome(step)
             if after is not None and not isinstance(after, ErrorCode):
