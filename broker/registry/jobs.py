@@ -39,6 +39,8 @@ class Job(NamedTuple):
     normalize  ask for the normalized form.
     previous   oldest first.
     level      how it must fit them; "NONE": it need not.
+    validates  hold it to what the config validateFields asks for: imports that are there, no field in "$$".
+    is_new     hold it to what Avro asks of a new schema: names and defaults.
     """
 
     schema: Source
@@ -46,6 +48,8 @@ class Job(NamedTuple):
     normalize: bool = False
     previous: tuple[Source, ...] = ()
     level: str = "NONE"
+    validates: bool = False
+    is_new: bool = False
 
 
 class Difference(NamedTuple):
@@ -82,8 +86,8 @@ class SchemaFaultError(Exception):
 
 def job_of(given: Any) -> Job:
     """A Job from the lists that JSON makes of it."""
-    schema, form, normalize, previous, level = given
-    return Job(_source(schema), form, normalize, tuple(_source(each) for each in previous), level)
+    schema, form, normalize, previous, *rest = given
+    return Job(_source(schema), form, normalize, tuple(_source(each) for each in previous), *rest)
 
 
 def _source(given: Any) -> Source:

@@ -47,6 +47,7 @@ def register(state: RegistryState, ask: Ask) -> Steps:
         normalize=not is_import and _normalizes(state, subject, ask),
         previous=_previous(state, state.versions(subject), level),
         level=level,
+        validates=not is_import and _validates(state, subject),
     )
     content = _canonical(subject, content, found)
     if given.version == 0 and given.number < 0:
@@ -106,6 +107,10 @@ def _normalizes(state: RegistryState, subject: str, ask: Ask) -> bool:
     return ask.flag("normalize") or state.config(subject).get("normalize") is True
 
 
+def _validates(state: RegistryState, subject: str) -> bool:
+    return state.config(subject).get("validateFields") is True
+
+
 def _level(state: RegistryState, subject: str) -> str:
     return str(state.config(subject)["compatibilityLevel"])
 
@@ -142,7 +147,7 @@ def _check_fit(state: RegistryState, subject: str, found: Checked) -> None:
 
 def _rule(state: RegistryState, subject: str) -> str:
     """By what was judged, as Confluent's registry ends such a list."""
-    validates = str(state.config(subject).get("validateFields") is True).lower()
+    validates = str(_validates(state, subject)).lower()
     return f"{{validateFields: '{validates}', compatibility: '{_level(state, subject)}'}}"
 
 
@@ -202,7 +207,11 @@ def look_up(state: RegistryState, ask: Ask) -> Steps:
         raise errors.schema_not_found()
     row = state.with_content(subject, content.digest(), deleted=is_deleted)
     if row is None:
-        found: Found = yield Job(source_of(state, content), normalize=_normalizes(state, subject, ask))
+        found: Found = yield Job(
+            source_of(state, content),
+            normalize=_normalizes(state, subject, ask),
+            validates=_validates(state, subject),
+        )
         content = _canonical(subject, content, found)
         row = _with_content(state, subject, content, deleted=is_deleted)
     if row is None:
@@ -260,6 +269,7 @@ def _tested(state: RegistryState, ask: Ask, subject: str, rows: list[Version]) -
             normalize=_normalizes(state, subject, ask),
             previous=_previous(state, rows, level),
             level=level,
+            validates=_validates(state, subject),
         )
         found: Found = yield job
         messages = _checked(subject, content, found).messages

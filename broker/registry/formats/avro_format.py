@@ -20,7 +20,7 @@ from broker.registry.jobs import SchemaFaultError
 if TYPE_CHECKING:
     from broker.registry.formats.checker import Protoc
     from broker.registry.formats.finding import Finding
-    from broker.registry.jobs import Source
+    from broker.registry.jobs import Job, Source
 
 ERROR_LETTERS: Final = 2000
 
@@ -33,7 +33,7 @@ class Parsed(NamedTuple):
     known: frozenset[str]
 
 
-def parse(source: Source, protoc: Protoc) -> Parsed:
+def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     """A schema that is stored already may have names that Avro's standard does not allow. Errors: SchemaFaultError."""
     names = Names(validate_names=source.version == 0)
     for name, text in source.references:

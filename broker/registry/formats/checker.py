@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 10 * 1024  # letters of an earlier schema in the messages
 # By type: where its format is, and what brings the library.
-FORMATS: Final = {"AVRO": "avro_format", "JSON": "json_format", "PROTOBUF": "proto_format"}
+FORMATS: Final = {"AVRO": "avro_format", "JSON": "json_format", "PROTOBUF": "protobuf.format"}
 
 
 # Files by name, and which of them -> a FileDescriptorSet; it needs a disk, so whoever asks brings it.
@@ -33,8 +33,8 @@ Protoc = Callable[[dict[str, str], str], bytes]
 class Format(Protocol):
     """What a module of a format has; what `parse` returns is its own."""
 
-    def parse(self, source: Source, protoc: Protoc) -> Any:
-        """Errors: SchemaFaultError."""
+    def parse(self, source: Source, protoc: Protoc, job: Job | None) -> Any:
+        """`job`: the one whose schema it is, with what it is held to. Errors: SchemaFaultError."""
 
     def text(self, parsed: Any, form: str, normalize: bool) -> str:
         """The canonical form, or the one that is named. Errors: SchemaFaultError."""
@@ -46,7 +46,7 @@ class Format(Protocol):
 def check(job: Job, protoc: Protoc) -> Checked:
     """Errors: SchemaFaultError."""
     format_ = _format(job.schema.schema_type)
-    parsed = _parsed(format_, job.schema, protoc)
+    parsed = _parsed(format_, job.schema, protoc, job)
     text = format_.text(parsed, job.form, job.normalize)
     messages, differences = _compared(format_, parsed, job, protoc)
     return Checked(text, messages, differences)
@@ -62,9 +62,9 @@ def _format(schema_type: str) -> Format:
     return found  # type: ignore[no-any-return]  # each of these modules has the three functions
 
 
-def _parsed(format_: Format, source: Source, protoc: Protoc) -> Any:
+def _parsed(format_: Format, source: Source, protoc: Protoc, job: Job | None = None) -> Any:
     try:
-        return format_.parse(source, protoc)
+        return format_.parse(source, protoc, job)
     except RecursionError:
         raise SchemaFaultError("it is nested too deeply") from None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker.registry.formats.checker import Protoc
     from broker.registry.formats.finding import Finding
     from broker.registry.formats.json_model import Node
-    from broker.registry.jobs import Source
+    from broker.registry.jobs import Job, Source
 
 SHOWN: Final = 500  # letters of what is wrong
 
@@ -31,7 +31,7 @@ class Parsed(NamedTuple):
     node: Node
 
 
-def parse(source: Source, protoc: Protoc) -> Parsed:
+def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     """Errors: SchemaFaultError."""
     references = [(name, tree_of(text, name)) for name, text in source.references]
     tree = tree_of(source.schema, "")
@@ -41,6 +41,10 @@ def parse(source: Source, protoc: Protoc) -> Parsed:
     fault = best_match(validator(validator.META_SCHEMA).iter_errors(tree))
     if fault is not None:
         raise SchemaFaultError(f"at {fault.json_path}: {fault.message[:SHOWN]}")
+    if job is not None and job.validates and isinstance(tree, dict):
+        bad = next((name for name in tree.get("properties", {}) if name.startswith("$$")), None)
+        if bad is not None:
+            raise SchemaFaultError(f"Field names cannot start with $$ prefix: {bad}")
     return Parsed(tree, model(tree, references, REGISTRY))
 
 

@@ -141,6 +141,9 @@ def test_text_has_the_same_descriptor():
     text = check(Job(source)).text
     forms = [check(Job(each, form="serialized")).text for each in (source, source._replace(schema=text))]
     files = [FileDescriptorProto.FromString(base64.b64decode(each)) for each in forms]
+    for message in (each for file in files for each in file.message_type):  # groups are written after fields
+        message.field.sort(key=lambda field: field.number)
+        message.nested_type.sort(key=lambda nested: nested.name)
     assert files[0] == files[1]
     assert "raw" in str(files[0])
 
@@ -188,3 +191,105 @@ def test_reference_outside_of_the_registry_is_refused(name):
 def test_empty_line_within_a_nested_message_is_indented_as_confluents_is():
     text = check(Job(proto("message A { message B { int32 x = 1; oneof o { int32 y = 2; } } }"))).text
     assert "  message B {\n    int32 x = 1;\n  \n    oneof o {\n" in text
+
+
+ENTRY = "message A { repeated A.LinesEntry lines = 1; message LinesEntry { option map_entry = true;"
+ENTRY += " string key = 1; int32 value = 2; } }"
+
+
+def test_map_as_generated_classes_send_it_is_kept_and_is_a_map_in_the_normalized_form():
+    map_ = proto("message A { map<string, int32> lines = 1; }")
+    text = check(Job(proto(ENTRY))).text
+    assert "repeated A.LinesEntry lines = 1;" in text
+    assert "option map_entry = true;" in text
+    assert check(Job(proto(ENTRY), normalize=True)).text == check(Job(map_, normalize=True)).text
+    assert check(Job(proto(ENTRY), previous=(map_,), level="FULL")).messages == []
+
+
+def test_map_of_another_value_does_not_fit_an_entry():
+    job = Job(proto("message A { map<string, string> lines = 1; }"), previous=(proto(ENTRY),), level="BACKWARD")
+    assert check(job).messages
+
+
+@pytest.mark.parametrize("name", ["meta", "type/decimal", "type/variant"])
+def test_files_of_confluent_are_built_in(name):
+    assert check(Job(proto(f'import "confluent/{name}.proto"; message A {{ string a = 1; }}'))).text
+
+
+def test_decimal_and_options_of_confluent_are_known():
+    text = check(
+        Job(
+            proto(
+                'import "confluent/meta.proto"; import "confluent/type/decimal.proto"; message A {'
+                ' confluent.type.Decimal d = 1 [(confluent.field_meta).tags = "x", (confluent.field_meta).doc = "y"]; }'
+            ),
+            normalize=True,
+        )
+    ).text
+    assert text.endswith(
+        """message A {
+  .confluent.type.Decimal d = 1 [(confluent.field_meta) = {
+    doc: "y",
+    tags: "x"
+  }];
+}
+"""
+    )
+
+
+def test_options_keep_their_order_and_need_not_be_defined():
+    text = check(
+        Job(
+            proto(
+                'option java_package = "z"; option cc_enable_arenas = true; option java_multiple_files = true;'
+                " message A {"
+                " option (some.ref) = {a: [1, {b: X}]}; string a = 1 [deprecated = true, (z) = 1, ctype = CORD]; }"
+            )
+        )
+    ).text
+    assert (
+        text
+        == """syntax = "proto3";
+
+option java_package = "z";
+option cc_enable_arenas = true;
+option java_multiple_files = true;
+
+message A {
+  option (some.ref) = {
+    a: [
+      1,
+      {
+        b: X
+      }
+    ]
+  };
+
+  string a = 1 [
+    deprecated = true,
+    (z) = 1,
+    ctype = CORD
+  ];
+}
+"""
+    )
+
+
+def test_message_may_have_a_name_of_googles():
+    text = check(Job(proto("package google.protobuf; message FileOptions { FileOptions o = 1; }"))).text
+    assert "  FileOptions o = 1;" in text
+
+
+@pytest.mark.parametrize(
+    "bad", ["message A { string a = ; }", "message A { string a = 1 [(x) = {]; }", 'option (a) = "']
+)
+def test_text_that_cannot_be_read_is_a_fault_with_its_line(bad):
+    with pytest.raises(SchemaFaultError, match=r"line \d"):
+        check(Job(proto(bad)))
+
+
+def test_reference_that_is_not_imported_is_taken_unless_fields_are_validated():
+    job = Job(proto("message A { shop.Money m = 1; }", MONEY))
+    assert check(job).text
+    with pytest.raises(SchemaFaultError, match="not defined"):
+        check(job._replace(validates=True))

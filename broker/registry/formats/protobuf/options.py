@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pool, text_format
 from google.protobuf.descriptor_pb2 import DESCRIPTOR
 from google.protobuf.message_factory import GetMessageClass
 
+from broker.registry.formats.protobuf.written import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-LETTERS: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def quoted(text: str) -> str:
-    """A text as a .proto has it."""
-    return '"' + "".join(LETTERS.get(letter, letter) for letter in text) + '"'
 
 
 class Options:
     """Reads options by the definitions of a set of files."""
 
-    def __init__(self, files: Iterable[Any], normalize: bool) -> None:
-        self._normalize = normalize
+    def __init__(self, files: Iterable[Any]) -> None:
         self._pool = descriptor_pool.DescriptorPool()
         rows = list(files)
         if not any(each.name == DESCRIPTOR.name for each in rows):
@@ -44,7 +38,7 @@ class Options:
             name = f"({field.full_name})" if field.is_extension else field.name
             values = value if field.is_repeated else [value]
             found += [f"{name} = {_value(field, each)}" for each in values]
-        return sorted(found) if self._normalize else found
+        return found
 
 
 def _value(field: Any, value: Any) -> str:

@@ -1,8 +1,6 @@
-"""How a Protobuf schema is written: a .proto made of its descriptor, so that spaces and comments do not count.
+"""A .proto made of a descriptor, which is how Confluent's client for Python sends a schema.
 
-The layout is that of Confluent's registry: imports, options, messages, enums, extensions, services; in a message what
-is reserved, options, fields, oneofs, extensions and nested types. Names of types are as short as they may be; in
-the normalized form they are full, fields are sorted by number, imports and options by name.
+Names of types are as short as they may be. What is made here is read again, and written as any other .proto.
 """
 
 from __future__ import annotations
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 
-from broker.registry.formats.proto_options import Options, quoted
+from broker.registry.formats.protobuf.options import Options
+from broker.registry.formats.protobuf.written import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,16 +24,15 @@ LARGEST: Final = 536_870_911  # number of a field
 LARGEST_ENUM: Final = 2_147_483_647
 
 
-def written(files: Iterable[Any], main: Any, normalize: bool) -> str:
+def text_of_descriptor(files: Iterable[Any], main: Any) -> str:
     """The .proto of a file, one of those that belong to it."""
-    return _Writer(list(files), main, normalize).file()
+    return _Writer(list(files), main).file()
 
 
 class _Writer:
-    def __init__(self, files: list[Any], main: Any, normalize: bool) -> None:
+    def __init__(self, files: list[Any], main: Any) -> None:
         self._main = main
-        self._normalize = normalize
-        self._options = Options(files, normalize)
+        self._options = Options(files)
         self._names = {name for file in files for name in _names(file)}
 
     def file(self) -> str:
@@ -43,7 +41,7 @@ class _Writer:
         parts = [_head(main) + (f"package {main.package};\n" if main.package else "")]
         public = {main.dependency[index] for index in main.public_dependency}
         imports = [each for each in main.dependency if each not in public]
-        rows = [*self._sorted(imports), *(f"public {each}" for each in self._sorted(public))]
+        rows = [*imports, *(f"public {each}" for each in main.dependency if each in public)]
         parts.append("".join(_import(each) for each in rows))
         parts.append("".join(f"option {each};\n" for each in self._options.rows("FileOptions", main.options)))
         scope = main.package.split(".") if main.package else []
@@ -52,9 +50,6 @@ class _Writer:
         parts.append("".join(self._service(each, scope) for each in main.service))
         return "\n".join(part for part in parts if part)
 
-    def _sorted(self, rows: Iterable[str]) -> list[str]:
-        return sorted(set(rows)) if self._normalize else list(rows)
-
     def _types(self, messages: Iterable[Any], enums: Iterable[Any], scope: list[str]) -> str:
         rows = [self._message(each, [*scope, each.name]) for each in messages if not each.options.map_entry]
         return "".join([*rows, *(self._enum(each) for each in enums)])
@@ -62,33 +57,22 @@ class _Writer:
     def _message(self, proto: Any, scope: list[str]) -> str:
         groups = {each.type_name.rpartition(".")[2] for each in proto.field if each.type == Field.TYPE_GROUP}
         nested = [each for each in proto.nested_type if each.name not in groups]
-        fields = self._in_order(proto.field)
+        fields = list(proto.field)
         single = [each for each in fields if not _is_in_oneof(each)]
         parts = [
             _reserved(proto, LARGEST, is_enum=False),
             "".join(f"option {each};\n" for each in self._options.rows("MessageOptions", proto.options)),
             "".join(self._field(each, scope, proto.nested_type) for each in single),
-            "".join(self._oneof(index, proto, fields, scope) for index in self._oneofs(proto, fields)),
+            "".join(
+                self._oneof(index, proto, fields, scope)
+                for index in range(len(proto.oneof_decl))
+                if _is_real(index, fields)
+            ),
             self._ranges(proto),
             self._extends(proto.extension, scope, proto.nested_type),
             self._types(nested, proto.enum_type, scope),
         ]
         return _block(f"message {proto.name}", parts)
-
-    def _in_order(self, fields: Iterable[Any]) -> list[Any]:
-        return sorted(fields, key=lambda each: int(each.number)) if self._normalize else list(fields)
-
-    def _oneofs(self, proto: Any, fields: list[Any]) -> list[int]:
-        """The places of those that are written, in order."""
-        return (
-            list(dict.fromkeys(each.oneof_index for each in fields if _is_in_oneof(each)))
-            if self._normalize
-            else [
-                index
-                for index in range(len(proto.oneof_decl))
-                if any(_is_in_oneof(each) and each.oneof_index == index for each in fields)
-            ]
-        )
 
     def _oneof(self, index: int, proto: Any, fields: list[Any], scope: list[str]) -> str:
         decl = proto.oneof_decl[index]
@@ -129,8 +113,6 @@ class _Writer:
 
     def _short(self, full: str, scope: list[str]) -> str:
         """The shortest name that means a type in a scope, by the order in which scopes are searched."""
-        if self._normalize:
-            return full
         words = full[1:].split(".")
         for length in range(1, len(words) + 1):
             name = words[-length:]
@@ -143,12 +125,9 @@ class _Writer:
         return full
 
     def _enum(self, proto: Any) -> str:
-        values = proto.value
-        if self._normalize:
-            values = sorted(values, key=lambda each: (int(each.number), each.name))
         rows = "".join(
             f"{each.name} = {each.number}{_bracketed(self._options.rows('EnumValueOptions', each.options))};\n"
-            for each in values
+            for each in proto.value
         )
         options = "".join(f"option {each};\n" for each in self._options.rows("EnumOptions", proto.options))
         return _block(f"enum {proto.name}", [_reserved(proto, LARGEST_ENUM, is_enum=True), options + rows])
@@ -167,7 +146,7 @@ class _Writer:
         return "".join(
             _block(
                 f"extend {self._short(target, scope)}",
-                ["".join(self._field(each, scope, nested) for each in self._in_order(rows))],
+                ["".join(self._field(each, scope, nested) for each in rows)],
             )
             for target, rows in by_target.items()
         )
@@ -210,6 +189,11 @@ def _below(messages: Iterable[Any], enums: Iterable[Any], scope: list[str]) -> I
         inner = [*scope, each.name]
         yield ".".join(inner)
         yield from _below(each.nested_type, each.enum_type, inner)
+
+
+def _is_real(index: int, fields: list[Any]) -> bool:
+    """Whether a oneof was written, not made of `optional`."""
+    return any(_is_in_oneof(each) and each.oneof_index == index for each in fields)
 
 
 def _is_in_oneof(field: Any) -> bool:
