@@ -48,6 +48,7 @@ def register(state: RegistryState, ask: Ask) -> Steps:
         previous=_previous(state, state.versions(subject), level),
         level=level,
         validates=not is_import and _validates(state, subject),
+        is_new=given.number < 0 and _is_strict(state, subject),
     )
     content = _canonical(subject, content, found)
     if given.version == 0 and given.number < 0:
@@ -109,6 +110,11 @@ def _normalizes(state: RegistryState, subject: str, ask: Ask) -> bool:
 
 def _validates(state: RegistryState, subject: str) -> bool:
     return state.config(subject).get("validateFields") is True
+
+
+def _is_strict(state: RegistryState, subject: str) -> bool:
+    """Whether a new schema is held to all that Avro asks of one."""
+    return state.config(subject).get("validateNewSchemas") is not False
 
 
 def _level(state: RegistryState, subject: str) -> str:
@@ -270,6 +276,7 @@ def _tested(state: RegistryState, ask: Ask, subject: str, rows: list[Version]) -
             previous=_previous(state, rows, level),
             level=level,
             validates=_validates(state, subject),
+            is_new=_is_strict(state, subject),
         )
         found: Found = yield job
         messages = _checked(subject, content, found).messages

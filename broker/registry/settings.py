@@ -31,7 +31,7 @@ LEVELS: Final = (
     "FULL",
     "FULL_TRANSITIVE",
 )
-FLAGS: Final = ("normalize", "validateFields")
+FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas")
 UNSERVED: Final = {
     "alias": "aliases of subjects",
     "aliasForDeks": "aliases of subjects",
@@ -39,7 +39,6 @@ UNSERVED: Final = {
     "defaultRuleSet": "rule sets",
     "overrideRuleSet": "rule sets",
     "validateRules": "rule sets",
-    "validateNewSchemas": "validateNewSchemas",
 }
 
 

@@ -22,6 +22,7 @@ ALLOWED = {
     "broker.load.yaml_text": {"yaml"},  # the extra `yaml`
     "broker.shell.page.registry": {"fastavro", "google", "grpc_tools"},  # the extra `registry`
     "broker.registry.formats.avro_format": {"avro"},  # the same
+    "broker.registry.formats.avro_given": {"avro"},  # the same
     "broker.registry.formats.json": {"jsonschema", "jsonschema_specifications", "referencing"},
     "broker.registry.formats.proto": {"google"},
     "broker.shell.registry.protoc": {"google", "grpc_tools"},

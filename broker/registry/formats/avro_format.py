@@ -12,6 +12,7 @@ from avro.errors import AvroException
 from avro.name import Names
 from avro.schema import make_avsc_object
 
+from broker.registry.formats.avro_given import check_defaults, check_names, prepared
 from broker.registry.formats.avro_rules import differences
 from broker.registry.formats.avro_text import canonical, normalized
 from broker.registry.formats.json_tree import in_reference, tree_of
@@ -35,12 +36,18 @@ class Parsed(NamedTuple):
 
 def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     """A schema that is stored already may have names that Avro's standard does not allow. Errors: SchemaFaultError."""
-    names = Names(validate_names=source.version == 0)
+    is_new = job is not None and job.is_new
+    names = Names(validate_names=is_new)
     for name, text in source.references:
-        _made(tree_of(text, name), names, name)
+        _made(prepared(tree_of(text, name), frozenset(names.names)), names, name)
     known = frozenset(names.names)
-    tree = tree_of(source.schema, "")
-    return Parsed(tree, _made(tree, names, ""), known)
+    tree = prepared(tree_of(source.schema, ""), known)
+    schema = _made(tree, names, "")
+    if source.version == 0:
+        check_names(tree)
+    if is_new:
+        check_defaults(schema)
+    return Parsed(tree, schema, known)
 
 
 def text(parsed: Parsed, form: str, normalize: bool) -> str:

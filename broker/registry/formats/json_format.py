@@ -11,6 +11,7 @@ from jsonschema.validators import validator_for
 from jsonschema_specifications import REGISTRY
 
 from broker.registry.formats.json_model import model
+from broker.registry.formats.json_patterns import check_patterns
 from broker.registry.formats.json_rules import differences
 from broker.registry.formats.json_tree import tree_of
 from broker.registry.jobs import SchemaFaultError
@@ -41,6 +42,7 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     fault = best_match(validator(validator.META_SCHEMA).iter_errors(tree))
     if fault is not None:
         raise SchemaFaultError(f"at {fault.json_path}: {fault.message[:SHOWN]}")
+    check_patterns(tree)
     if job is not None and job.validates and isinstance(tree, dict):
         bad = next((name for name in tree.get("properties", {}) if name.startswith("$$")), None)
         if bad is not None:

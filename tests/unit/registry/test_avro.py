@@ -130,7 +130,7 @@ def test_types_that_contain_themselves_are_compared_to_their_end():
         ("5", "Could not make an Avro Schema"),
         ('{"type":"record","name":"R"}', "fields"),
         ('{"type":"record","name":"R","fields":[{"name":"a","type":"Nowhere"}]}', "Nowhere"),
-        ('{"type":"enum","name":"E","symbols":["a-b"]}', "symbol"),
+        ('{"type":"enum","name":"E","symbols":["a-b"]}', "a-b is not a valid"),
         ('{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}', "a"),
         ('{"type":"array","items":' * 5000 + '"int"' + "}" * 5000, "deeply"),
         ('{"type":"record","name":5,"fields":[]}', "must be a string"),

@@ -156,3 +156,13 @@ def test_verbose_test_of_no_schema_says_so_in_the_messages(registry):
     path = "/compatibility/subjects/s/versions/latest"
     assert registry.ask("POST", path, {"schema": "{"})[:2] == (422, 42201)
     assert registry.ask("POST", path + "?verbose=true", {"schema": "{"})["is_compatible"] is False
+
+
+BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"f","type":"string","default":null}]}'
+
+
+def test_new_schema_is_held_to_avro_unless_the_config_says_otherwise(registry):
+    for path in ("/subjects/s/versions", "/compatibility/subjects/s/versions"):
+        assert registry.ask("POST", path, {"schema": BAD_DEFAULT})[:2] == (422, 42201)
+    assert registry.ask("PUT", "/config/s", {"validateNewSchemas": False}) == {"validateNewSchemas": False}
+    assert registry.ask("POST", "/subjects/s/versions", {"schema": BAD_DEFAULT})["id"] == 1
