@@ -17,6 +17,7 @@ from pipeline.files import is_directory, join_path, read_json
 from pipeline.local import views
 from pipeline.schema import LOCATION_COLUMNS, TOPICS, VIEWS, spark_schema, view_fields
 from pipeline.source.archived_topics import earlier_topics, of_newest_topics
+from pipeline.source.metadata_log import described_partitions
 from pipeline.source.read_options import ReadOptions, spark_options
 from pipeline.transforms.globs import matches
 from pipeline.transforms.missing_offsets import missing_reason, present_and_missing_ranges
@@ -52,12 +53,13 @@ def raw(
     topic: str = "*",
     columns: Sequence[str] | None = None,
     without: Mapping[str, Collection[int]] | None = None,
+    ends: Mapping[str, int] | None = None,
 ) -> DataFrame:
-    """The records of the topics that match a glob, undecoded. without: see view.
+    """The records of the topics that match a glob, undecoded. without, ends: see view.
 
     An archive holds the internal topics decoded: their rows have null keys, values and headers here.
     """
-    found = view(spark, path, "raw", topic, columns, without=without)
+    found = view(spark, path, "raw", topic, columns, without=without, ends=ends)
     if is_archive(path):
         for records in ("offsets", "transactions"):
             if fnmatchcase(TOPICS[records], topic):
@@ -75,12 +77,14 @@ def view(
     columns: Sequence[str] | None = None,
     until: datetime | None = None,
     without: Mapping[str, Collection[int]] | None = None,
+    ends: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
 
     It is empty if there is nothing of it. Of an archive, the rows of the newest topic of each log. until: of a data
     directory, records that are an hour later may be left out: see segment_files.up_to; without: those of these
-    segments, key of a log (topic_ids.py) to base offsets.
+    segments, key of a log (topic_ids.py) to base offsets; ends: of a data directory, the logs that are read, each up to
+    its offset.
 
     Errors:  PipelineError: it is a table of Delta Lake and the session has no Delta Lake.
     """
@@ -89,9 +93,11 @@ def view(
     if not is_archive(path):
         if is_local():
             local: Any = spark
-            return views.local_view(local, path, records, topic, columns, until, without)  # type: ignore[return-value]  # local.frame's
+            return views.local_view(local, path, records, topic, columns, until, without, ends)  # type: ignore[return-value]  # local.frame's
         skip = spark.conf.get(SKIP_DAMAGED, "false") == "true"
-        options = spark_options(path, records, topic, columns, skip_damaged=skip, until=until, without=without)
+        options = spark_options(
+            path, records, topic, columns, skip_damaged=skip, until=until, without=without, ends=ends
+        )
         return spark.read.format("momus").options(**options).load()
     return select_view(archived(spark, path, records), path, records, topic, columns)
 
@@ -213,12 +219,14 @@ def starts_by_key(path: str, records: str) -> dict[str, int]:
 def log_floors(path: str) -> list[tuple[str, int, int]]:
     """(topic, partition, offset) of the logs of a data directory: below that offset no record is to come.
 
-    It is the end of a log that has no record. Of an archive nothing is known: an empty list.
+    It is the end of a log that has no record, 0 where it was never written. Of an archive nothing is known: an empty
+    list.
     """
     if is_broker(path) or is_archive(path):
         return []
     options = ReadOptions(spark_options(path, "raw"))
-    starts, found = options.log_starts(), {}
+    starts = options.log_starts()
+    found = {f"{topic}-{partition}": 0 for topic, partition in described_partitions(path)}
     for each in options.segments():
         found[each.log] = max(each.base_offset, starts.get(each.log, 0))
     places = {log: log.rpartition("-") for log in found}

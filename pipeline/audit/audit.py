@@ -66,6 +66,7 @@ class Audit:
     gaps          one row a range of missing offsets, with the reason
     transactions  one row each, with markers, data and offsets
     unnamed       one row a log and group with commits that name no member: what needs one cannot be decided there
+    is_live       the logs grew meanwhile: cases beyond the first look at their ends are undecided
     """
 
     findings: DataFrame
@@ -75,6 +76,7 @@ class Audit:
     gaps: DataFrame
     transactions: DataFrame
     unnamed: DataFrame
+    is_live: bool = False
 
     def tables(self) -> dict[str, DataFrame]:
         """All of them, by the name of the table to write."""

@@ -77,8 +77,10 @@ def unmarked_partitions(missing: DataFrame, data: DataFrame, known: DataFrame) -
     # of a later one, and what is missing before them counts too.
     is_v2 = F.coalesce(F.col("marker_epoch") > F.col("producer_epoch"), F.lit(False))
     before = F.when(is_v2, F.coalesce("data.lost_before", F.lit(0))).otherwise(0)
-    # A log that begins after the decision belongs to another topic of the same name.
-    younger = F.col("data").isNull() & (F.col("first_timestamp") > F.col("decided"))
+    # A log that begins after the decision belongs to another topic of the same name, unless it has data of this
+    # transaction. Before transactions v2, its data may be those of a later one.
+    no_data = F.col("data").isNull() | ~is_v2
+    younger = no_data & (F.col("first_timestamp") > F.col("decided"))
     lost = F.when(F.col("end_offset").isNull() | younger, F.lit(UNREAD)).otherwise(F.col("log_lost") - before)
     what = ("transactional_id", "proof_log", "decision")
     detail = F.format_string("%s is complete, but %s has no %s marker of it", *what)

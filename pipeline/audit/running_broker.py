@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.live.cut import Cut
 
 _OFFSETS, _STATES = TOPICS["offsets"], TOPICS["transactions"]
-_ENDS: Final = "log string, topic string, partition int, end long"
+ENDS: Final = "log string, topic string, partition int, end long"
 
 
 def audit_of_broker(spark: SparkSession, cut: Cut, most_deliveries: int | None = None) -> Audit:
@@ -55,5 +55,5 @@ def audit_of_broker(spark: SparkSession, cut: Cut, most_deliveries: int | None =
             ids.get,
             is_whole=False,
         ),
-        spark.createDataFrame(ends, _ENDS),
+        spark.createDataFrame(ends, ENDS),
     )

@@ -19,6 +19,7 @@ from pipeline.audit.shares import (
 from pipeline.engine import F
 from pipeline.files import join_path, open_directory
 from pipeline.source.log_starts import starts_of
+from pipeline.source.metadata_log import METADATA
 from pipeline.source.topic_ids import read_topic_id
 from protocol.errors import KafkaError, MalformedError
 from protocol.messages.metadata_records import ConfigRecord, decode_record
@@ -26,7 +27,6 @@ from protocol.messages.metadata_records import ConfigRecord, decode_record
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 GROUP: Final = 32  # a resource type
 LIMIT: Final = "share.delivery.count.limit"
 _SETTING: Final = "struct<group: string, value: string>"
@@ -45,7 +45,7 @@ def share_input(spark: SparkSession, path: str, most_deliveries: int | None = No
         return ShareInput(records, {}, most_deliveries, topic_id_of, is_whole)
     if records.isEmpty():
         return ShareInput(records, {}, HIGHEST_GROUP_LIMIT, topic_id_of, is_whole)
-    metadata = with_lost_before(tables.raw(spark, path, METADATA_TOPIC, ("log", "offset", "timestamp", "value")))
+    metadata = with_lost_before(tables.raw(spark, path, METADATA, ("log", "offset", "timestamp", "value")))
     ends = metadata.groupBy("log").agg(F.max("lost_before").alias("lost")).collect()
     is_known = not is_archive and len(ends) == 1 and ends[0]["lost"] == 0
     others = HIGHEST_BROKER_LIMIT if is_known else HIGHEST_GROUP_LIMIT

@@ -83,7 +83,11 @@ def run(spark: SparkSession, args: argparse.Namespace) -> int:
                 write(spark, table, join_path(folder, name), args.format)
     for row in made.findings.limit(MOST_SHOWN).collect():
         print(finding_line(row, as_json=args.json))
-    for line in [] if args.json else summary(made, found, is_live=cut is not None, archived=is_archive(args.input)):
+    for line in (
+        []
+        if args.json
+        else summary(made, found, is_live=cut is not None or made.is_live, archived=is_archive(args.input))
+    ):
         print(line)
     return 1 if found else 0
 

@@ -19,7 +19,8 @@ from pipeline.live.fetched_logs import tasks
 from pipeline.schema import TOPICS, view_fields
 from pipeline.source.read_options import ReadOptions, spark_options
 from pipeline.source.segment_index import divided
-from pipeline.source.segment_ranges import read_range, whole_segments
+from pipeline.source.segment_ranges import read_range
+from pipeline.source.stream_planner import ranges_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,21 +40,22 @@ def local_view(
     columns: Sequence[str] | None,
     until: datetime | None = None,
     without: Mapping[str, Collection[int]] | None = None,
+    ends: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """One view, with the columns of pipeline/schema.py or only the named ones, in that order.
 
-    Of an archive all rows of its table, those of earlier topics included. until, without: see tables.view.
+    Of an archive all rows of its table, those of earlier topics included. until, without, ends: see tables.view.
     Errors: PipelineError.
     """
     fields = view_fields(records, columns)
     if is_broker(path):
         return live_view(session, records, topic, columns)
     texts = spark_options(
-        path, records, topic, columns, skip_damaged=session.skip_damaged, until=until, without=without
+        path, records, topic, columns, skip_damaged=session.skip_damaged, until=until, without=without, ends=ends
     )
     options = ReadOptions(texts)
-    key = (path, records, options.topic, tuple(fields.names), options.until_ms, texts["without"])
-    ranges = list(divided(options.files, whole_segments(options.segments(), options.log_starts())))
+    key = (path, records, options.topic, tuple(fields.names), options.until_ms, texts["without"], texts["ends"])
+    ranges = list(divided(options.files, ranges_of(options)))
     total, done = sum(each.size for each in ranges), 0
 
     def rows() -> Iterator[pa.RecordBatch]:

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from pyarrow import fs
-
 from pipeline.audit.log_coverage import batches
 from pipeline.audit.transactions import with_transaction_end
 from pipeline.engine import F, Window
-from pipeline.files import open_directory
+from pipeline.source.metadata_log import METADATA, newest_snapshot
 from pipeline.transforms import commits
 from pipeline.transforms.missing_offsets import block_of
 from protocol.messages.metadata_records import (
@@ -26,7 +24,7 @@ from protocol.messages.metadata_records import (
     TopicRecord,
     decode_record,
 )
-from protocol.record_batch import CONTROL, NO_TIMESTAMP, iter_batches, iter_records
+from protocol.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import DataFrame, Row, SparkSession
 
-METADATA: Final = "__cluster_metadata"
 # The columns that are needed: of the metadata log, of the view `offsets`, to decide on a record, and to copy it.
 METADATA_RECORDS: Final = ("offset", "control", "value")
 COMMITS: Final = (*commits.DECIDING, "commit_offset", "commit_metadata")
@@ -86,30 +83,13 @@ def topics_of(values: Iterable[bytes]) -> dict[str, Topic]:
 def metadata_values(raw: DataFrame, path: str) -> Iterator[bytes]:
     """The values of the metadata log in order, from its newest snapshot on. raw: rows of that log; path: --input."""
     start = -1
-    for begin, value in _snapshot(path):
+    for begin, value in newest_snapshot(path):
         start = begin
         yield value
     rows = raw.where(F.col("control").isNull() & (F.col("offset") >= start)).orderBy("offset").select("value")
     for row in rows.toLocalIterator():
         if row["value"]:
             yield bytes(row["value"])
-
-
-def _snapshot(path: str) -> Iterator[tuple[int, bytes]]:
-    """The records of KRaft's newest metadata snapshot: (the end offset of the snapshot, value)."""
-    files, root = open_directory(path)
-    where = fs.FileSelector(f"{root}/{METADATA}-0", allow_not_found=True)
-    snapshots = sorted(info.path for info in files.get_file_info(where) if info.path.endswith(".checkpoint"))
-    if not snapshots:
-        return
-    begin = int(snapshots[-1].rpartition("/")[2].split("-")[0])
-    with files.open_input_stream(snapshots[-1]) as stream:
-        content = stream.read()
-    for position, header in iter_batches(content):
-        if not header.attributes & CONTROL:
-            for record in iter_records(memoryview(content)[position : position + header.length + 12]):
-                if record.value:
-                    yield begin, bytes(record.value)
 
 
 def matching_topics(topics: dict[str, Topic], patterns: Iterable[str], exclude: Iterable[str] = ()) -> dict[str, Topic]:

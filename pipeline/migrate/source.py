@@ -9,6 +9,7 @@ from pipeline import tables
 from pipeline.errors import PipelineError
 from pipeline.migrate import cluster_settings, plan
 from pipeline.migrate.settings import NotCopied, settings_of, without_settings
+from pipeline.source.metadata_log import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ class Source:
 
 def source_of(spark: SparkSession, path: str, wanted: Wanted) -> Source:
     """Read it, less what is not wanted. Errors: PipelineError: it has no such topic, or an archive lacks the log."""
-    metadata = tables.raw(spark, path, plan.METADATA, plan.METADATA_RECORDS)
+    metadata = tables.raw(spark, path, METADATA, plan.METADATA_RECORDS)
     values = list(plan.metadata_values(metadata, path))
     described, settings = plan.topics_of(values), settings_of(values)
     if not described and tables.is_archive(path):

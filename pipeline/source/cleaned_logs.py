@@ -23,8 +23,8 @@ def cleaned_logs(path: str) -> Collection[str] | None:
     Errors:  PipelineError: the checkpoint cannot be read.
     """
     files, root = open_directory(path)
-    names = [f"{root}/{name}" for name in (CHECKPOINT, OF_A_BROKER)]
-    is_there, is_whole = (each.type == fs.FileType.File for each in files.get_file_info(names))
-    if is_there:
-        return read_checkpoint(files, names[0], "what was cleaned would be taken for lost").keys()
+    found = read_checkpoint(files, f"{root}/{CHECKPOINT}", "what was cleaned would be taken for lost")
+    if found is not None:
+        return found.keys()
+    is_whole = files.get_file_info(f"{root}/{OF_A_BROKER}").type == fs.FileType.File
     return () if is_whole else None

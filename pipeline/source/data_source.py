@@ -11,6 +11,7 @@
 | columns | only these: log,offset,timestamp                        | all of the view                    |
 | until   | a time: segments that are an hour later may be left out, by their `.timeindex`; not for streams | all |
 | without | segments to leave out, as JSON: key of a log (topic_ids.py) to base offsets; not for streams | none |
+| ends    | the logs to read, each up to its offset, as JSON: key of a log to offset; not for streams | all |
 | skipDamaged | true: pass over damage in the middle of a log; not for streams | false: an error        |
 
 Give `columns` where speed matters: Spark does not tell a data source written in Python which columns a query needs, so
@@ -45,8 +46,8 @@ from pipeline.schema import spark_schema, view_fields, with_nullability
 from pipeline.source.plan_file import PlanFile
 from pipeline.source.read_options import ReadOptions
 from pipeline.source.segment_index import divided
-from pipeline.source.segment_ranges import SegmentRange, read_range, whole_segments
-from pipeline.source.stream_planner import StreamPlanner
+from pipeline.source.segment_ranges import SegmentRange, read_range
+from pipeline.source.stream_planner import StreamPlanner, ranges_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,8 +93,7 @@ class MomusReader(DataSourceReader):
 
         Errors:  FileNotFoundError: the path is not a directory.
         """
-        starts = self.options.log_starts()
-        return list(tasks_of(self.options, whole_segments(self.options.segments(), starts))) or [Task(())]
+        return list(tasks_of(self.options, ranges_of(self.options))) or [Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, in the order of offsets. Errors: CorruptSegmentError: see read_range."""

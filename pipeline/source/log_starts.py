@@ -35,19 +35,25 @@ class LogStarts(NamedTuple):
 
 def log_starts(files: fs.FileSystem, root: str) -> LogStarts:
     """Those of a data directory. Errors: PipelineError: the checkpoint cannot be read."""
-    path = f"{root}/{CHECKPOINT}"
-    found = {each.base_name: each for each in files.get_file_info([path, f"{root}/{CLEAN_SHUTDOWN}"])}
-    was_clean = found[CLEAN_SHUTDOWN].type == fs.FileType.File
-    if found[CHECKPOINT].type != fs.FileType.File:
-        return LogStarts({}, was_clean)
-    offsets = read_checkpoint(files, path, "deleted records would come back")
-    return LogStarts({log: offset for log, offset in offsets.items() if offset > 0}, was_clean)
+    was_clean = files.get_file_info(f"{root}/{CLEAN_SHUTDOWN}").type == fs.FileType.File
+    offsets = read_checkpoint(files, f"{root}/{CHECKPOINT}", "deleted records would come back")
+    return LogStarts({log: offset for log, offset in (offsets or {}).items() if offset > 0}, was_clean)
 
 
-def read_checkpoint(files: fs.FileSystem, path: str, otherwise: str) -> dict[str, int]:
-    """Log -> offset, of a checkpoint file of Kafka's. Errors: PipelineError: it is damaged, and `otherwise` follows."""
-    with files.open_input_stream(path) as stream:
-        lines = stream.read().decode("utf-8", "replace").splitlines()
+def read_checkpoint(files: fs.FileSystem, path: str, otherwise: str) -> dict[str, int] | None:
+    """Log -> offset, of a checkpoint file of Kafka's; None: it is empty or not there, and says nothing.
+
+    Apache Kafka makes its checkpoints empty, and writes them a minute later.
+
+    Errors:  PipelineError: it is damaged, and `otherwise` follows.
+    """
+    try:
+        with files.open_input_stream(path) as stream:
+            lines = stream.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return None
+    if not lines:
+        return None
     try:
         version, count, *rows = lines
         entries = [row.rsplit(" ", 2) for row in rows if row]

@@ -26,11 +26,13 @@ def spark_options(
     skip_damaged: bool = False,
     until: datetime | None = None,
     without: Mapping[str, Collection[int]] | None = None,
+    ends: Mapping[str, int] | None = None,
 ) -> dict[str, str]:
     """The options as Spark takes them; an empty text means the default."""
     found = {"path": path, "records": records, "topic": topic or "", "columns": ",".join(columns or ())}
     found["until"] = "" if until is None else until.isoformat()
     found["without"] = json.dumps(without) if without else ""
+    found["ends"] = "" if ends is None else json.dumps(ends)
     return {**found, "skipDamaged": "true"} if skip_damaged else found
 
 
@@ -58,6 +60,7 @@ class ReadOptions:
         self.only: list[tuple[str, Collection[object]]] = []  # conditions of a query: log, topic or partition, values
         self.until_ms = _millis("until", options.get("until"))
         self.without: dict[str, list[int]] = json.loads(options.get("without") or "{}")
+        self.ends: dict[str, int] | None = json.loads(options.get("ends") or "null")
 
     def segments(self) -> list[SegmentFile]:
         """The segment files that there are now, in the order of log and base offset."""

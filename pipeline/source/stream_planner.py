@@ -188,6 +188,13 @@ class StreamPlanner:
         return 0
 
 
+def ranges_of(options: ReadOptions) -> list[SegmentRange]:
+    """What a batch read reads: all that is there now, or as far as the option `ends` says."""
+    if options.ends is not None:
+        return StreamPlanner(options).ranges_between({}, options.ends)
+    return whole_segments(options.segments(), options.log_starts())
+
+
 def _resumed(start: Mapping[str, int], key: str, end: int) -> int | None:
     """Where a log that ends at `end` is read on after the position `start`; None: from its start."""
     known = key_in(start, key)

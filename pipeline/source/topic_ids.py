@@ -17,10 +17,16 @@ from pipeline.errors import PipelineError
 
 FILE: Final = "partition.metadata"
 _ID: Final = re.compile(r"^topic_id: *(\S{22})$", re.MULTILINE)
+_BEFORE_ID: Final = "version: 0\ntopic_id: "
 
 
 def read_topic_id(files: fs.FileSystem, folder: str) -> str | None:
-    """The topic id of a log's folder, in Kafka's text form; None: it names none. Errors: PipelineError: damaged."""
+    """The topic id of a log's folder, in Kafka's text form; None: it names none, or is only begun.
+
+    A copy of a file that is being written, and a loss of power, leave its first part.
+
+    Errors:  PipelineError: the file holds something else.
+    """
     path = f"{folder}/{FILE}"
     try:
         with files.open_input_stream(path) as stream:
@@ -28,12 +34,20 @@ def read_topic_id(files: fs.FileSystem, folder: str) -> str | None:
     except FileNotFoundError:
         return None
     found = _ID.search(text)
+    if found is None and _is_begun(text):
+        return None
     if found is None:
         raise PipelineError(
             f"{path} is damaged: without it, a topic that was created again cannot be told apart. Restore it from a "
             "copy, or remove it"
         )
     return found[1]
+
+
+def _is_begun(text: str) -> bool:
+    """Whether it is the first part of what a broker writes."""
+    begun_id = re.fullmatch(r"[\w-]{0,21}", text.removeprefix(_BEFORE_ID), re.ASCII)
+    return _BEFORE_ID.startswith(text) or (text.startswith(_BEFORE_ID) and begun_id is not None)
 
 
 def log_key(log: str, topic_id: str | None) -> str:

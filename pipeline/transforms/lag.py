@@ -151,8 +151,13 @@ def ends(records: DataFrame, slots: Slots, floors: DataFrame | None = None, *, t
     slot = F.least(slot, F.lit(slots.count)) if to_end else slot
     reached = there.groupBy(*key, slot.alias("slot")).agg((F.max("offset") + 1).alias(END))
     if floors is not None:
-        empty = floors.join(records.select(*key).distinct(), list(key), "left_anti")
-        reached = reached.unionByName(empty.select(*key, F.lit(0).alias("slot"), F.col("end").alias(END)))
+        seen = records.select(*key).distinct().withColumn("has_records", F.lit(True))
+        # Where the last records of a log were removed, only its floor tells the end; since when, nothing tells.
+        known = floors.join(seen, list(key), "left").withColumn("has_records", F.col("has_records").isNotNull())
+        known = known if to_end else known.where(~F.col("has_records"))
+        begins = F.when(F.col("has_records"), F.lit(slots.count)).otherwise(F.lit(0))
+        reached = reached.unionByName(known.select(*key, begins.alias("slot"), F.col("end").alias(END)))
+        reached = reached.groupBy(*key, "slot").agg(F.max(END).alias(END))
     so_far = Window.partitionBy(*key).orderBy("slot").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return _filled(reached, key, slots).withColumn(END, F.max(END).over(so_far))
 

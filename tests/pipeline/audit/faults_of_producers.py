@@ -170,6 +170,14 @@ def without_marker_among_others(logs: Logs) -> Fault:
     return Fault("transaction-without-marker", f"{STATES}-0", place, says)
 
 
+def without_marker_in_a_topic_made_again(logs: Logs) -> Fault:
+    """The topic was deleted after the first transaction, and the producer goes on with the same epoch: a doubt."""
+    for state in (State.ONGOING, State.PREPARE_COMMIT, State.COMPLETE_COMMIT):
+        logs.state(f"{STATES}-0", "goeson", state, 33, 0, {"goeson": [0]})
+    logs.transaction("goeson", 33, 0, "goeson-0")
+    return Fault(None)
+
+
 def stray_marker(logs: Logs) -> Fault:
     log = "stray-0"
     logs.data(log, 1)

@@ -57,6 +57,7 @@ from faults_of_producers import (
     stray_marker,
     without_marker,
     without_marker_among_others,
+    without_marker_in_a_topic_made_again,
     without_records,
     without_records_before_kip_890,
     wrapped_duplicate,
@@ -69,7 +70,8 @@ from pipeline.transforms import missing_offsets
 CASES: list[Callable[[Logs], Fault]] = [
     sound, sequences_wrap, wrapped_duplicate, duplicate, missing, made_again, missing_in_a_new_epoch, reordered,
     stale_producer, stale_in_transaction, overdue, hanging, hanging_unknown, without_marker,
-    without_marker_among_others, stray_marker, resent_marker, against_decision, regression, set_back,
+    without_marker_among_others, without_marker_in_a_topic_made_again,
+    stray_marker, resent_marker, against_decision, regression, set_back,
     stale_generation, stale_member, not_its_own, epoch_of_nobody, whole_commit, incomplete_commit, unfinished_commit,
     committed_outside, committed_outside_on_purpose, without_records, without_records_before_kip_890,
     coordinator_goes_back, two_owners, handed_over, generation_back, group_epoch_back,

@@ -64,7 +64,7 @@ def test_micro_batch_that_never_gets_done_ends_the_job_and_says_why(spark, tmp_p
 
 def test_job_that_ends_says_what_it_failed_for_last(spark, tmp_path, data, monkeypatch):
     def spoilt(session: SparkSession, rows: DataFrame, path: str, kind: str) -> int:
-        (data / CHECKPOINT).write_text("")
+        (data / CHECKPOINT).write_text("0")
         raise PipelineError(TRANSIENT_ERRORS[0])
 
     monkeypatch.setattr(follow, "write", spoilt)

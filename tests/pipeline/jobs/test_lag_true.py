@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from made_logs import Logs
 
+from momus import Broker
 from pipeline.jobs import lag
 from pipeline.jobs.registry import job_parser
 from protocol.record_batch import build_batch
@@ -46,9 +49,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     logs.roll("t-1")  # a partition that is empty
     logs.data("ahead-0", 100)
     dated(logs, "ahead-0", 900, 10**12)
+    logs.data("tail-0", 5)
+    logs.skip("tail-0", 3)  # the cleaner has removed the last records of the segment
+    logs.roll("tail-0")
     logs.data("open-0", 5)
     logs.commit(CO, "stopped", {0: 10, 1: 0}, member="m", generation=1)
     logs.commit(CO, "late", {0: 100}, topic="ahead", member="m", generation=1)
+    logs.commit(CO, "late", {0: 1}, topic="tail", member="m", generation=1)
     logs.commit(CO, "careful", {0: 5}, topic="open", member="m", generation=1)
     logs.data("open-0", 3, pid=1, epoch=0, sequence=0, txn=True)
     logs.tick(60_000)
@@ -75,6 +82,34 @@ def test_empty_partition_has_no_lag(engine, capsys, directory):
     assert (row[OFFSET], row[END], row[LAG], row[SECONDS]) == (0, 0, 0, 0.0)
 
 
+def test_log_whose_last_records_were_removed_ends_where_the_next_one_will_be(engine, capsys, directory):
+    row = last(ask(engine, capsys, directory, "--last"))["late", "tail", 0]
+    assert (row[END], row[LAG]) == (8, 7)
+
+
+def test_partitions_without_records_have_the_lag_that_kafkas_tool_tells(engine, capsys, tmp_path):
+    """Never written, and all records deleted; with a topic its offsets are deleted."""
+    with Broker(data_dir=tmp_path) as broker:
+        for topic in ("never", "emptied", "gone"):
+            broker.create_topic(topic)
+            if topic != "never":
+                for n in range(10):
+                    broker.produce(topic, str(n))
+        at = {"bootstrap.servers": broker.bootstrap_servers}
+        member = Consumer({**at, "group.id": "g"})
+        places = [TopicPartition(topic, 0, 0 if topic == "never" else 4) for topic in ("never", "emptied", "gone")]
+        member.commit(offsets=places, asynchronous=False)
+        member.close()
+        admin = AdminClient(at)
+        for done in admin.delete_records([TopicPartition("emptied", 0, 10)]).values():
+            done.result(60)
+        admin.delete_topics(["gone"])["gone"].result(60)
+        found = last(ask(engine, capsys, tmp_path, "--last"))
+        assert {key[1]: (row[OFFSET], row.get(END), row.get(LAG)) for key, row in found.items()} == {
+            "never": (0, 0, 0), "emptied": (4, 10, 6),
+        }  # fmt: skip  # in one line
+
+
 def test_records_that_a_client_has_dated_ahead_are_counted(engine, capsys, directory):
     row = last(ask(engine, capsys, directory, "--last", "--topic", "ahead"))["late", "ahead", 0]
     assert (row[END], row[LAG]) == (1000, 900)
@@ -93,7 +128,7 @@ def test_end_is_the_last_stable_offset_on_demand(engine, capsys, directory):
 def test_stalled_partitions_have_records_and_do_not_move(engine, capsys, directory):
     rows = ask(engine, capsys, directory, "--stalled", "60")
     assert {(row["consumergroup"], row["topic"], row["partition"]) for row in rows} == {
-        ("stopped", "t", 0), ("late", "ahead", 0), ("careful", "open", 0),
+        ("stopped", "t", 0), ("late", "ahead", 0), ("late", "tail", 0), ("careful", "open", 0),
     }  # fmt: skip  # in one line each
     assert all(row["moved_at"] < row["time"] for row in rows)
     assert ask(engine, capsys, directory, "--stalled", "90") == []

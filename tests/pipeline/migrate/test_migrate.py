@@ -21,6 +21,7 @@ from pipeline.errors import PipelineError
 from pipeline.jobs import archive
 from pipeline.jobs import migrate as job
 from pipeline.migrate import plan, worker
+from pipeline.source.metadata_log import METADATA
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import build_batch
 
@@ -209,7 +210,7 @@ def test_migrate_task_killed_in_the_middle_is_resumed_without_a_double(spark, so
 
     path, client = str(source.directory), {"bootstrap.servers": target, "log_level": "0"}
     topics = plan.matching_topics(
-        plan.topics_of(plan.metadata_values(tables.raw(spark, path, plan.METADATA), path)), ["orders"]
+        plan.topics_of(plan.metadata_values(tables.raw(spark, path, METADATA), path)), ["orders"]
     )
     job.Target(client).open_topics(topics.values(), 1)
     raw = tables.raw(spark, path, "orders")

@@ -13,9 +13,12 @@ from pyarrow import fs
 from pipeline.decode.batches import Bounds, CorruptSegmentError, Source, chunks, ends
 from pipeline.errors import PipelineError
 from pipeline.source import read_options, segment_files
+from pipeline.source.cleaned_logs import cleaned_logs
+from pipeline.source.segment_files import list_segments
 from pipeline.source.segment_ranges import SegmentRange, damaged, read_range, scan, whole_segments
 
 SOURCE = Source("t-0", 0)
+METADATA = "version: 0\ntopic_id: Zm9ydHktdHdvLWlzLWl0IQ\n"  # partition.metadata
 BATCHES = [
     made.batch_of([(b"k", b"v" * 5 * n, ()) for _ in range(2)], base_offset=2 * n) for n in range(20)
 ]  # offsets 0 to 39
@@ -236,12 +239,47 @@ def test_rows_below_the_start_of_a_log_are_deleted(tmp_path, columns):
             assert offsets == [*range(start, 12), *range(6)]
 
 
-@pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\nt 0 5\n", "0\n1\nt 0\n", "0\n1\nt x 5\n", "\xff"])
+@pytest.mark.parametrize("text", ["0\n", "1\n0\n", "0\n2\nt 0 5\n", "0\n1\nt 0\n", "0\n1\nt x 5\n", "\xff"])
 def test_damaged_checkpoint_of_starts_is_an_error(tmp_path, text):
     made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3])
     starts(tmp_path, text)
     with pytest.raises(PipelineError, match="log-start-offset-checkpoint is damaged"):
         list(scan(str(tmp_path)))
+
+
+def test_empty_checkpoint_says_as_little_as_none(tmp_path):
+    """Apache Kafka makes its checkpoints empty and writes them a minute later."""
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3])
+    names = (
+        "log-start-offset-checkpoint", "recovery-point-offset-checkpoint", "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    )  # fmt: skip  # several to a line
+    for name in names:
+        (tmp_path / name).touch()
+    assert sum(batch.num_rows for batch in scan(str(tmp_path))) == 6
+    assert cleaned_logs(str(tmp_path)) is None
+    (tmp_path / "meta.properties").touch()
+    assert cleaned_logs(str(tmp_path)) == ()
+
+
+def test_folders_and_files_of_what_goes_or_comes_are_passed_over(tmp_path):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3])
+    tag = "0123456789abcdef0123456789abcdef"
+    for suffix in ("delete", "future", "stray"):
+        made.write_segment(tmp_path, f"t-1.{tag}-{suffix}", 0, *BATCHES[:3])
+    for suffix in ("log.deleted", "log.cleaned", "index.swap"):
+        (tmp_path / "t-0" / f"00000000000000000000.{suffix}").write_bytes(b"x" * 9)
+    for name in ("partition.metadata.tmp", "leader-epoch-checkpoint.tmp"):
+        (tmp_path / "t-0" / name).touch()
+    assert sum(batch.num_rows for batch in scan(str(tmp_path))) == 6
+
+
+@pytest.mark.parametrize("cut", range(len(METADATA)))
+def test_topic_id_that_is_being_written_is_not_known_yet(tmp_path, cut):
+    made.write_segment(tmp_path, "t-0", 0, *BATCHES[:3])
+    (tmp_path / "t-0" / "partition.metadata").write_text(METADATA[:cut])
+    known = METADATA[-23:-1] if cut >= len(METADATA) - 1 else None
+    assert {each.topic_id for each in list_segments(str(tmp_path))} == {known}
 
 
 HOUR_MS = 3_600_000

@@ -300,7 +300,7 @@ def test_log_of_the_same_topic_that_lost_its_tail_is_read_on_from_its_end(tmp_pa
 
 def test_damaged_partition_metadata_is_an_error_that_says_what_to_do(tmp_path):
     filled(tmp_path, with_ids=True, a_0=1)
-    (tmp_path / "a-0" / "partition.metadata").write_text("version: 0\n")
+    (tmp_path / "a-0" / "partition.metadata").write_text("version: 0\ntopic: a\n")
     with pytest.raises(PipelineError, match=r"a-0/partition\.metadata is damaged: .*Restore it from a copy, or remove"):
         Stream(tmp_path).step()
 
