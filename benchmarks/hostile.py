@@ -1,6 +1,6 @@
 """How long a request waits while others attack the listener or ask for much, beside one alone.
 
-    python -m benchmarks.hostile [--only NEIGHBOURS ...] [--connections 1000] [--seconds 3] [--peer kafka]
+    python -m benchmarks.hostile [--only NEIGHBOURS] [--connections 1000] [--seconds 3] [--peer kafka]
 
 listeners    half-open connections that send nothing, ones that send a byte a second (slowloris), a flood of TLS
              handshakes. Meanwhile one authenticated client asks for metadata, one request after the other.
@@ -8,6 +8,8 @@ neighbours   clients that ask for Metadata or configs of 10,000 partitions and r
              session with each request, that open 10,000 connections. Meanwhile one client commits an offset each 10 ms.
              `replies/s` are the attacker's, `MB` the broker's memory after each row and a minute after the last.
              `floor` is a uvloop server that sends back what it is sent (benchmarks/floor.py), under the same attack.
+
+http         ten clients of each of ten kinds at the schema registry (benchmarks/http_attacks.py), and the same commits.
 
 Each attack comes from a process of its own, at a lower priority.
 """
@@ -27,6 +29,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.attacks import ON_LISTENERS, ON_NEIGHBOURS, PARTITIONS, TOPICS, name_of, run
+from benchmarks.http_attacks import HTTP, clients_of
 from benchmarks.peers import Running, free_port, running
 from momus import Broker
 from momus.client.connect_settings import SETTINGS
@@ -150,6 +153,28 @@ def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> N
         print(f"{'a minute later':>32} {'':>54} {server.rss_mb():>8.1f}")
 
 
+def http(options: argparse.Namespace) -> None:
+    """Clients of HTTP who do harm, and a neighbour at the listener."""
+    with Broker(flush="memory", log_level="error") as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        place, _, door = broker.registry_url.removeprefix("http://").rpartition(":")
+        broker.create_topic(name_of(0))
+        connection = Connection(host, int(port), 120)
+        connection.call(FindCoordinatorRequest(key="beside"), version_limit=3)
+        commits(connection, 1)
+        print(f"{'http':>32} {'p50 ms':>10} {'p99 ms':>10} {'p99.9 ms':>10} {'max ms':>10} {'replies/s':>10}")
+        for name in ("alone", *HTTP):
+            if options.row and not name.startswith(tuple(options.row)):
+                continue
+            with attacked(
+                None if name == "alone" else clients_of(name), (place, int(door)), options.connections
+            ) as answers:
+                before, begin = answers.value, time.perf_counter()
+                taken = commits(connection, options.seconds)
+                rate = (answers.value - before) / (time.perf_counter() - begin)
+            print(f"{name:>32} {_row(taken, rate)}", flush=True)
+
+
 def _row(taken: list[float], rate: float) -> str:
     cuts = statistics.quantiles(taken, n=1000)
     return f"{cuts[499]:>10.2f} {cuts[989]:>10.2f} {cuts[998]:>10.2f} {max(taken):>10.2f} {rate:>10.0f}"
@@ -190,9 +215,11 @@ def _connected(port: int) -> socket.socket:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tables = {"listeners": listeners, "neighbours": neighbours}
+    tables = {"listeners": listeners, "neighbours": neighbours, "http": http}
     parser.add_argument("--only", choices=tables)
-    parser.add_argument("--row", action="append", default=[], help="neighbours whose name begins so")
+    parser.add_argument(
+        "--row", action="append", default=[], help="neighbours, or clients of HTTP, whose name begins so"
+    )
     parser.add_argument("--peer", action="append", default=[], help="as in benchmarks.peers")
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3.0)

@@ -31,6 +31,8 @@ USED_ELSEWHERE = {
     "pause_writing": "asyncio",
     "resume_writing": "asyncio",
     "data_received": "asyncio",
+    **dict.fromkeys(("on_message_begin", "on_url", "on_header", "on_headers_complete"), "httptools"),
+    **dict.fromkeys(("on_body", "on_message_complete"), "httptools"),
     "_encode": "construct",
     "*Request": "protocol/api.py, which finds an API's messages by name",
     "*Response": "protocol/api.py, which finds an API's messages by name",

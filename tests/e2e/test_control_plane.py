@@ -57,7 +57,7 @@ def test_requests_follow_one_another_on_one_connection(shared_broker):
     answers = exchange(shared_broker.control.address, requests)
     assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"404", b"400", b"200"]
     last = exchange(
-        shared_broker.control.address, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n" + get % b"/healthz"
+        shared_broker.control.address, get[:-2] % b"/healthz" + b"Connection: close\r\n\r\n" + get % b"/healthz"
     )
     assert re.findall(rb"HTTP/1.1 (\d+)", last) == [b"200"]
 

@@ -14,7 +14,7 @@ from source_tree import PACKAGES, REPOSITORY, circles, graph, imports, modules, 
 ALLOWED = {
     "protocol": {"construct", "fastcrc", "cramjam"},
     "storage": {"protocol", "fastcrc", "cramjam"},
-    "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "re2"},
+    "broker": {"protocol", "storage", "fastcrc", "cramjam", "uvloop", "asyncio_dgram", "httptools", "re2"},
     # The extra `security`, and `jks`.
     "broker.security": {"jwt"},
     "broker.shell.control.calls.metrics": {"prometheus_client"},

@@ -1,18 +1,18 @@
 """HTTP/1.1 with JSON bodies, as much as the control plane needs. It knows no route.
 
-Theory of operation. A connection serves one request after the other (keep-alive). Its head must arrive whole within
-REQUEST_LIMIT_S and be at most HEAD_BYTES long, its body at most BODY_BYTES. A refused request closes the connection
-where the rest of its bytes is unknown. At most MOST_CONNECTIONS are open; the one that has waited longest between two
-requests makes room for a new one.
+Theory of operation. A connection serves one request after the other (keep-alive). A request must arrive whole within
+REQUEST_LIMIT_S; its head is at most HEAD_BYTES long, its body at most BODY_BYTES. http_requests.py reads it;
+http_door.py says how many connections there are and who makes room. A refused request closes the connection where the
+rest of its bytes is unknown.
 
-Who may ask: requests of web pages (Origin, Sec-Fetch-Site) are refused, but for those of our own page, which this very
-port has served; so is a Host that is neither an address nor localhost, which is how a page reaches a local port by a
-name of its own. With a token, `Authorization: Bearer TOKEN` is required instead, and any Host will do; the files of our
-page can be had without it. It uses no framework: for a few routes that would take more of a start than all other
-imports.
+Who may ask is found out once the head has come, before the body is read: requests of web pages (Origin,
+Sec-Fetch-Site) are refused, but for those of our own page, which this very port has served; so is a Host that is
+neither an address nor localhost, which is how a page reaches a local port by a name of its own. With a token,
+`Authorization: Bearer TOKEN` is required instead, and any Host will do; the files of our page can be had without it. It
+uses no framework: for a few routes that would take more of a start than all other imports.
 
-A server with other manners (the schema registry's) overrides `check`, `answer` and `explain`; `shortcut` answers a
-request whose bytes it knows at once, without the connection's task.
+A server with other manners (the schema registry's) overrides `check`, `admit`, `answer` and `explain`; `shortcut`
+answers a request whose bytes it knows at once, without the connection's task.
 
 A Stream has a connection of its own, which ends with it. Its next piece is made when the client has taken the one
 before, so a client that does not read costs one piece of memory, and STUCK_LIMIT_S.
@@ -21,15 +21,15 @@ before, so a client that does not read costs one piece of memory, and STUCK_LIMI
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.config.addresses import host_port
-from broker.shell.control.http_door import Door
-from broker.shell.control.http_requests import BODY_BYTES, Head, parse_body, read_body, read_head
+from broker.shell.control.http_door import MOST_CONNECTIONS, Connections, Door
+from broker.shell.control.http_requests import BODY_BYTES, Head, RequestReader, parse_body
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.control")
 
-MOST_CONNECTIONS: Final = 64
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
 IDLE_LIMIT_S: Final = 600.0  # between two requests
 STUCK_LIMIT_S: Final = 60.0  # for a client to take a piece of a stream
@@ -85,82 +84,64 @@ class HttpServer:
         self._token = token
         self._is_public = is_public
         self.body_bytes = BODY_BYTES  # at most
-        self._server: asyncio.Server | None = None
-        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        self._idle: dict[asyncio.Task[None], None] = {}  # between two requests, the longest first
+        self._connections = Connections(lambda door, data: self.shortcut(door, data), self._connected)
 
     async def open(self, host: str, port: int, tls: SSLContext | None = None) -> str:
-        """Listen. Returns HOST:PORT."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Door(self.shortcut, self._connected), host, port, backlog=64, ssl=tls
-        )
-        return host_port(host, self._server.sockets[0].getsockname()[1])
+        """Listen. Returns HOST:PORT. Errors: OSError."""
+        return await self._connections.open(host, port, tls)
 
     async def close(self) -> None:
         """Stop listening and cancel open requests."""
-        if self._server is not None:
-            self._server.close()
-        tasks = list(self._open)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._connections.close()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open[task] = writer
+    async def _connected(self, door: Door) -> None:
+        writer = asyncio.StreamWriter(door.transport, door, door.reader, asyncio.get_running_loop())
+        requests = RequestReader(door.reader, self.body_bytes)
         try:
-            if len(self._open) > MOST_CONNECTIONS and not self._make_room():
-                why = self.explain(503, f"more than {MOST_CONNECTIONS} requests at once")
-                await self._send(writer, 503, why, False)
-                await asyncio.wait_for(_discard(reader), LINGER_S)
+            if door.is_let_go:
+                await self._tell_full(door, writer)
             else:
-                while await self._serve_one(task, reader, writer, door):
-                    self._idle[task] = None
-        except asyncio.CancelledError:  # by close(); to pass it on would make asyncio log it
+                is_first = True
+                while await self._serve_one(door, requests, writer, is_first):
+                    is_first = False
+        except asyncio.CancelledError:  # by close(), or for another connection; to pass it on would make asyncio log it
             logger.debug("closed with a request under way")
+            if door.is_let_go:
+                await self._tell_full(door, writer)
         except TimeoutError:
             logger.info("client continued to send after its request was refused")
         except OSError as error:  # the connection is closed
             logger.info("cannot send a reply: %s", error)
         finally:
-            self._idle.pop(task, None)
-            del self._open[task]
             writer.close()
+
+    async def _tell_full(self, door: Door, writer: asyncio.StreamWriter) -> None:
+        why = f"more than {MOST_CONNECTIONS} requests at once"
+        with contextlib.suppress(OSError, TimeoutError):  # it is gone, or it continues to send
+            await self._send(writer, 503, self.explain(503, why), False)
+            await asyncio.wait_for(_discard(door.reader), LINGER_S)
 
     def shortcut(self, door: Door, data: bytes) -> bytes | None:
         """The whole response to the bytes of a request, which waits for nothing; None: it goes the usual way."""
         return None
 
-    def _passed(self, task: asyncio.Task[None]) -> None:
-        """A connection that is idle has been served: it is the one that has waited least."""
-        if task in self._idle:
-            self._idle[task] = self._idle.pop(task)
-
-    def _make_room(self) -> bool:
-        """Close the connection that has waited longest between two requests."""
-        for task in self._idle:
-            del self._idle[task]
-            self._open[task].transport.abort()
-            return True
-        return False
-
     async def _serve_one(
-        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door
+        self, door: Door, requests: RequestReader, writer: asyncio.StreamWriter, is_first: bool
     ) -> bool:
         """Serve one request. Returns whether another one may follow."""
-        keeps_alive = False
+        head: Head | None = None
         try:
-            first = await self._first_byte(task, reader, door)
-            if not first:
+            if not is_first and not await self._begun(door, requests):
                 return False
             async with asyncio.timeout(REQUEST_LIMIT_S):
-                head = await read_head(first, reader)
+                head = await requests.head()
                 head.door, head.peer, head.abort = door, writer.get_extra_info, writer.transport.abort
                 self.check(head)
-                body = await read_body(reader, head, self.body_bytes)
-            keeps_alive = head.keeps_alive  # its bytes are read: what is refused from here on is refused alone
+                await self.admit(head)
+                if head.expects_word and not head.is_whole:
+                    _write(writer, b"HTTP/1.1 100 Continue\r\n\r\n")
+                body = await requests.body(head)
+            self._connections.is_busy(door)
             status, answer = await self.answer(head, body)
         except RefusedError as refusal:
             status, answer = refusal.status, self.explain(refusal.status, str(refusal))
@@ -169,41 +150,47 @@ class HttpServer:
         except (KafkaError, OSError, StorageError) as error:
             status, answer = 500, self.explain(500, str(error) or type(error).__name__)
         except Exception as error:  # a mistake of ours: the one who asked is told as well
-            logger.exception("%s %s failed", head.method, head.target)
+            logger.exception("%s failed", "a request" if head is None else f"{head.method} {head.target}")
             status, answer = 500, self.explain(500, f"{type(error).__name__}: {error}")
         if isinstance(answer, Stream):
-            await _send_stream(task, reader, writer, answer)
+            await _send_stream(door.reader, writer, answer)
             return False
+        keeps_alive = head is not None and head.is_whole and head.keeps_alive
         await self._send(writer, status, answer, keeps_alive)
         if not keeps_alive and status != 200:  # closing with unread bytes would reset the connection: lose the response
-            await asyncio.wait_for(_discard(reader), LINGER_S)
+            await asyncio.wait_for(_discard(door.reader), LINGER_S)
         return keeps_alive
 
-    async def _first_byte(self, task: asyncio.Task[None], reader: asyncio.StreamReader, door: Door) -> bytes:
-        if task not in self._idle:  # the first request must follow the connection
-            async with asyncio.timeout(REQUEST_LIMIT_S):
-                first = await reader.read(1)
-                if not first:
-                    raise RefusedError(400, "the request is empty")
-                return first
-        door.passed = lambda: self._passed(task)
+    async def _begun(self, door: Door, requests: RequestReader) -> bool:
+        """Wait for the next request. Returns False where the connection has ended, or was idle for too long."""
+        if not requests.is_between:
+            self._connections.is_half(door)
+            await asyncio.sleep(0)  # of a hundred that came together each lets others have their turn
+            return True
+        self._connections.is_idle(door)
+        door.passed = lambda: self._connections.is_idle(door)
         try:
             while True:
                 served = door.served
                 try:
                     async with asyncio.timeout(IDLE_LIMIT_S):
                         door.is_idle = True
-                        return await reader.read(1)
+                        has_begun = await requests.begin()
                 except TimeoutError:
                     if door.served == served:
-                        return b""
+                        return False
+                else:
+                    self._connections.is_half(door)
+                    return has_begun
         finally:
             door.is_idle = False
-            self._idle.pop(task, None)
 
     async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
         """Status and answer of a request that may be asked. Errors: RefusedError, and what `respond` raises."""
         return 200, await self._respond(head.method, head.target, parse_body(head, body))
+
+    async def admit(self, head: Head) -> None:
+        """Refuse who may not ask, where it takes time to find out, before the body is read. Errors: RefusedError."""
 
     def explain(self, status: int, why: str) -> Any:
         """The answer to what is refused."""
@@ -229,7 +216,7 @@ class HttpServer:
     async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool) -> None:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
-        writer.write(response(status, answer, keeps_alive))
+        _write(writer, response(status, answer, keeps_alive))
         await writer.drain()
 
 
@@ -256,13 +243,14 @@ def is_of_our_page(head: Head, host: str, is_public: bool) -> bool:
     return is_public and head.fields.get("sec-fetch-mode") == "navigate"
 
 
-async def _send_stream(
-    task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: Stream
-) -> None:
+async def _send_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: Stream) -> None:
     """Send a stream until it ends or the client hangs up. Errors: OSError."""
     writer.transport.set_write_buffer_limits(high=STREAM_BYTES)
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {stream.media}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-    writer.write(head.encode())
+    _write(writer, head.encode())
+
+    task = asyncio.current_task()
+    assert task is not None
 
     def hung_up(done: asyncio.Task[None]) -> None:
         if not done.cancelled():
@@ -273,7 +261,7 @@ async def _send_stream(
     listening.add_done_callback(hung_up)
     try:
         async for piece in stream.pieces:
-            writer.write(piece)
+            _write(writer, piece)
             async with asyncio.timeout(STUCK_LIMIT_S):
                 await writer.drain()
     except TimeoutError:
@@ -282,6 +270,13 @@ async def _send_stream(
     finally:
         listening.cancel()
         await stream.pieces.aclose()
+
+
+def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Errors: ConnectionResetError, where uvloop raises RuntimeError: the client has reset its connection."""
+    if writer.is_closing():
+        raise ConnectionResetError("the client is gone")
+    writer.write(data)
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:

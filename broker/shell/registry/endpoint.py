@@ -6,6 +6,7 @@ Differs:  The schema registry refuses requests of web pages, and on a loopback a
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from functools import lru_cache
@@ -30,6 +31,10 @@ MEDIA: Final = "application/vnd.schemaregistry.v1+json"
 ANSWERED: Final = (MEDIA, "application/vnd.schemaregistry+json", "application/json")
 TAKEN: Final = frozenset((*ANSWERED, "application/octet-stream"))
 UNAUTHORIZED: Final = 401
+SHORT: Final = 64 << 10  # bytes of a body that is parsed within a millisecond, whatever it holds
+PARTS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,]', re.DOTALL)  # texts, and what begins a value
+MOST_PARTS: Final = 20_000
+PARTS_A_TURN: Final = 2000
 LOOPBACK: Final = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?")
 
 
@@ -56,6 +61,13 @@ class RegistryHttp(HttpServer):
         if self._is_local and not LOCAL_HOST.fullmatch(host):
             raise RefusedError(421, f"{host:.100} is not a local address: ask by localhost or an address")
 
+    async def admit(self, head: Head) -> None:
+        """Find out who asks. Errors: RefusedError."""
+        try:
+            head.principal = self._access.who(head)
+        except RegistryError as error:
+            raise RefusedError(error.status, str(error)) from None
+
     def shortcut(self, door: Door, data: bytes) -> bytes | None:
         """See HttpServer."""
         return self._registry.kept.find(door, data)
@@ -66,8 +78,8 @@ class RegistryHttp(HttpServer):
         try:
             media = _answered(head.fields.get("accept", "*/*"))
             call = Call(head.method, head.target)
-            call.body = _parsed(head, body)
-            principal = self._access.who(head)
+            call.body = await _parsed(head, body)
+            principal = head.principal
             self._access.check(call, await self._registry.state(), head, principal)
             written = Written(self._registry.cluster, call, head, principal)
             try:
@@ -78,7 +90,7 @@ class RegistryHttp(HttpServer):
                 raise
             written.answered(answer)
             text = Text(media, _written(call, answer))
-            if head.method == "GET" and head.keeps_alive and not body:
+            if head.method == "GET" and head.keeps_alive and head.data:
                 self._registry.kept.keep(head.door, head.data, response(200, text, True), origin)
             return 200, text
         except RegistryError as error:
@@ -121,13 +133,15 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _parsed(head: Head, body: bytes) -> dict[str, Any]:
+async def _parsed(head: Head, body: bytes) -> dict[str, Any]:
     """The JSON object of a body; an empty one for none. Errors: RegistryError."""
     if head.method not in ("POST", "PUT", "PATCH"):
         return {}
     media = head.fields.get("content-type", MEDIA).partition(";")[0].strip().lower()
     if media not in TAKEN:
         raise of_http(415, "Unsupported Media Type")
+    if len(body) > SHORT:
+        await _check_count(body)
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -135,3 +149,15 @@ def _parsed(head: Head, body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RegistryError(400, 400, "the body is not a JSON object")
     return value
+
+
+async def _check_count(body: bytes) -> None:
+    """Refuse what takes much longer to parse than its schema to copy, and let others have their turn meanwhile.
+
+    Errors: RegistryError.
+    """
+    for number, _ in enumerate(PARTS.finditer(body)):
+        if number > MOST_PARTS:
+            raise RegistryError(400, 400, f"the body has more than {MOST_PARTS} values: a schema is one text")
+        if number % PARTS_A_TURN == 0:
+            await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from broker.shell.control import http
+from broker.shell.control import http, http_door
 from broker.shell.control.http import HttpServer, response
 from broker.shell.control.http_door import Door
 from broker.shell.control.routes import Text
@@ -118,7 +118,7 @@ def test_known_request_in_pieces_or_beside_another_goes_the_usual_way():
 
 
 def test_connection_that_took_the_shortcut_has_waited_least(monkeypatch):
-    monkeypatch.setattr(http, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(http_door, "MOST_CONNECTIONS", 2)
 
     async def play(server, connect):
         first, second = await connect(), await connect()
@@ -192,19 +192,13 @@ def test_known_request_in_the_same_turn_as_another_waits_for_it():
             self.written.append(data)
 
     async def played():
-        readers = []
-
-        async def connected(reader, writer, door):
-            readers.append(reader)
-
-        door = Door(lambda door, data: b"short" if data == b"known" else None, connected)
+        door = Door(lambda door, data: b"short" if data == b"known" else None)
         door.connection_made(Transport())
-        await asyncio.sleep(0)
         door.is_idle = True
         door.data_received(b"known")
         door.data_received(b"other")
         door.data_received(b"known")
         door.eof_received()
-        assert (Transport.written, await readers[0].read()) == ([b"short"], b"otherknown")
+        assert (Transport.written, await door.reader.read()) == ([b"short"], b"otherknown")
 
     asyncio.run(played())
