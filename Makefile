@@ -179,7 +179,8 @@ samples: $(VENV)/.dev
 release: $(VENV)/.release
 	$(BIN)/python tools/release.py $(ARGS)
 
-# The suites of examples/ as another project's: from the built wheel, in a clean environment.
+# What users install: the suites of examples/, and each command, option, fixture, verb and code block of README and docs/
+# (tests/installed), from the built wheel, in clean environments.
 test-examples: $(VENV)/.dev
 	$(BIN)/python tools/run_examples.py
 

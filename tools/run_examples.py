@@ -1,9 +1,10 @@
-"""Runs the suites of examples/ as another project would: from the built wheel, in an environment of its own.
+"""Runs what another project would, from the built wheel: the suites of examples/, and the table of tests/installed.
 
     python tools/run_examples.py [FOLDER]       build/examples unless told otherwise
 
 Part of `make test-examples`. pip needs its index, for the clients, pytest with its plugins, and what the
-requirements.txt of a suite names.
+requirements.txt of a suite names. The table's lines run in an environment with momus alone, those that need the extras
+or pytest in that of the suites.
 """
 
 from __future__ import annotations
@@ -33,8 +34,14 @@ def main(folder: Path) -> None:
     # Not compiled: most of it is never imported, and what is compiles itself.
     pip = (python, "-m", "pip", "install", *quiet, "--no-compile", "--prefer-binary", "-c", str(CONSTRAINTS))
     wanted = [("-r", str(file)) for file in sorted((REPOSITORY / "examples").glob("*/requirements.txt"))]
-    _run(*pip, f"{wheel}[registry]", *CLIENTS, *(word for words in wanted for word in words))
+    _run(*pip, f"{wheel}[otel,registry,security,yaml]", *CLIENTS, *(word for words in wanted for word in words))
     sys.stderr.write(f"installed in {time.monotonic() - begin_s:.0f} s\n")
+    _run(sys.executable, "-m", "venv", str(folder / "bare"))
+    _run(str(folder / "bare" / "bin" / "python"), *pip[1:], str(wheel))
+    for kind, environment in (("--bare", "bare"), ("--extras", "venv")):
+        _run(
+            sys.executable, str(REPOSITORY / "tests" / "installed"), str(folder / environment / "bin"), kind, cwd=folder
+        )
     for suite in SUITES:  # elsewhere: in the checkout they would find its packages
         shutil.copytree(REPOSITORY / "examples" / suite, folder / suite)
         _run(python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", cwd=folder / suite)

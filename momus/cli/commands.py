@@ -38,9 +38,6 @@ def _json(command: F) -> F:
 
 
 def _connect(bootstrap: str, timeout_s: float) -> Client:
-    from momus import launch
-
-    launch.use_packages()
     from momus.client.kafka_client import Client
 
     return Client(bootstrap, timeout_s=timeout_s)

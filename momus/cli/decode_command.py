@@ -38,9 +38,6 @@ def decode(frames: tuple[str, ...], response: str | None, sized: bool | None, as
     Takes hex, with or without spaces, or a file of raw bytes or hex; one frame, or several that follow one another,
     each after its size. Positions count from the first byte after the size. Exits 1 if a frame is malformed.
     """
-    from momus import launch
-
-    launch.use_packages()
     from protocol import tree as trees
 
     data = _input(frames)

@@ -1,8 +1,8 @@
 """The command line: `momus serve`, and where the other commands are.
 
 Exit codes: 0 good, 1 refused or failed, 2 bad usage. `serve` imports click and nothing else before the broker; the
-commands that ask a broker import the codec when they run, because `protocol`, `storage` and `broker` can only be
-imported after `launch.use_packages()`.
+commands that ask a broker import the codec when they run: `protocol`, `storage` and `broker` can be imported in each
+command, because `cli` has called `launch.use_packages()`, and not where a module of commands is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import import_module
 
 import click
 
-from momus import __version__
+from momus import __version__, launch
 from momus.cli.serve_variables import (
     ServeCommand,
     Users,
@@ -98,8 +98,6 @@ class Commands(click.Group):
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from momus import launch
-
         click.echo(f"momus {__version__} ({launch.build()})")
         ctx.exit()
 
@@ -115,6 +113,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 )
 def cli() -> None:
     """A Kafka-protocol broker for tests, CI and laptops."""
+    launch.use_packages()
 
 
 @cli.command(cls=ServeCommand)
@@ -274,8 +273,6 @@ def serve(
     option has a MOMUS_... variable; a word here wins over it. The output begins with `momus ready HOST:PORT[,...]`;
     with --control a line `momus control HOST:PORT` follows; so do `momus registry URL` and `momus ui URL`.
     """
-    from momus import launch
-
     settings = _read_settings(config_file, assignments, {KEYED[name]: keyed[name] for name in KEYED})
     if listen is None and "listeners" not in settings:
         listen = DEFAULT_LISTEN
@@ -283,7 +280,6 @@ def serve(
     token = read_token(control_token, control_token_file)
     endpoint = endpoint_of(control, control_anyone, token, keyed["ui"]) | registry_of(keyed["registry"], settings)
     data_dir = data_dir or settings.get("log.dirs", settings.get("log.dir", DEFAULT_DATA_DIR)).split(",")[0]
-    launch.use_packages()
     from broker.shell.server import serve as serve_broker
 
     raise SystemExit(

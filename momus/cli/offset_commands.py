@@ -27,9 +27,6 @@ EXPORTED = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
 
 
 def _connect(bootstrap: str, timeout_s: float) -> OffsetClient:
-    from momus import launch
-
-    launch.use_packages()
     from momus.client.offset_client import OffsetClient
 
     return OffsetClient(bootstrap, timeout_s=timeout_s)
@@ -198,9 +195,6 @@ def _refused(address: str, cluster: str | None, bootstrap: str, timeout_s: float
 
 def _logs(data_dir: str | None, bootstrap: str, timeout_s: float) -> Iterator[tuple[int, Any]]:
     if data_dir is not None:
-        from momus import launch
-
-        launch.use_packages()
         from momus.client.offset_log import logs_of_directory
 
         yield from logs_of_directory(data_dir)
@@ -245,9 +239,6 @@ def check(data_dir: str, as_json: bool, logs: tuple[str, ...]) -> None:
 
     Exit code 1: something is damaged. While a broker writes, the last bytes of a log may look so.
     """
-    from momus import launch
-
-    launch.use_packages()
     from storage.files.env import system_env
     from storage.log.check import check as check_log
 

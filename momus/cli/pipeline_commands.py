@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import click
 
-from momus import launch
-
 
 # The job's own parser handles its options and --help.
 @click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="JOB ...")
 def pipeline(words: tuple[str, ...]) -> None:
     """Read the logs with Spark: history, lag, audit, migration."""
-    launch.use_packages()
     # In the wheel it is importable only now; 30 ms that other commands do not need.
     try:
         from pipeline.job import main

@@ -19,9 +19,6 @@ def repair(data_dir: str, gaps: bool, logs: tuple[str, ...]) -> None:
     For logs that a broker refuses to open and of which there is no copy. The broker must not be running. Says what was
     lost.
     """
-    from momus import launch
-
-    launch.use_packages()
     from storage.files import checkpoints
     from storage.files.env import system_env
     from storage.files.errors import LockedError

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 
 def _connect(bootstrap: str, timeout_s: float) -> TransactionClient:
-    from momus import launch
-
-    launch.use_packages()
     from momus.client.txn_client import TransactionClient
 
     return TransactionClient(bootstrap, timeout_s=timeout_s)

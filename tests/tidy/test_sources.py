@@ -98,7 +98,7 @@ def test_texts_hold_no_leftovers():
 def test_tests_outside_e2e_do_not_sleep_nor_read_the_clock():
     wrong = []
     for path in files_of_tests():
-        if {"e2e", "crash", "differential", "ecosystem", "client_table"} & set(path.parts):
+        if {"e2e", "crash", "differential", "ecosystem", "client_table", "installed"} & set(path.parts):
             continue  # real clients, real kills and a real Kafka take real time
         if not re.search(r"\.(sleep|time|now)\b", text_of(path)):
             continue

@@ -31,8 +31,6 @@ def doctor(addresses: tuple[str, ...], timeout_s: float, write: bool, cafile: st
     """
     import ssl
 
-    from momus import launch
-
     for address in addresses:
         host, colon, port = address.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
@@ -42,7 +40,6 @@ def doctor(addresses: tuple[str, ...], timeout_s: float, write: bool, cafile: st
             ssl.create_default_context(cafile=cafile)
         except OSError as error:
             raise click.BadParameter(f"{cafile} holds no certificate in PEM: {error}", param_hint="--cafile") from None
-    launch.use_packages()
     from momus.cli.doctor.examination import examine
 
     findings: list[Finding] = []

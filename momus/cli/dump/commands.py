@@ -11,9 +11,6 @@ from momus.cli.say import say
 @click.command("load-schema")
 def load_schema() -> None:
     """Print the JSON Schema of the files that `momus serve --load` takes, for editors and for checks in CI."""
-    from momus import launch
-
-    launch.use_packages()
     import json
 
     from broker.load.fields import json_schema
@@ -50,9 +47,6 @@ def dump(
 
     What cannot be read, as passwords, is listed on standard error and in the file.
     """
-    from momus import launch
-
-    launch.use_packages()
     from momus.cli.dump.dumping import Dumper, Wanted
     from momus.cli.dump.layout import check_name, text_of
     from momus.cli.records.client import RecordClient

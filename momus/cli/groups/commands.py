@@ -22,9 +22,6 @@ COLUMNS = ("group", "topic", "partition", "committed", "offset", "remark")
 
 
 def _connect(bootstrap: str, timeout_s: float) -> GroupClient:
-    from momus import launch
-
-    launch.use_packages()
     from momus.cli.groups.client import GroupClient
 
     return GroupClient(bootstrap, timeout_s=timeout_s)

@@ -22,9 +22,6 @@ BATCH_RECORDS, BATCH_BYTES = 500, 512 << 10
 
 
 def _connect(bootstrap: str, timeout_s: float) -> RecordClient:
-    from momus import launch
-
-    launch.use_packages()
     from momus.cli.records.client import RecordClient
 
     return RecordClient(bootstrap, timeout_s=timeout_s)

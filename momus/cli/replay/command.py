@@ -25,9 +25,6 @@ def replay(file: str, against: str | None, as_json: bool) -> None:
     is, and its clock and faults are its own. Ids of members, producers, topics and sessions may differ. Ends with 1 if
     an answer differs.
     """
-    from momus import launch
-
-    launch.use_packages()
     from momus.cli.replay.bundle import Bundle, BundleError
     from momus.control import ControlError
     from momus.kit.process import BrokerError

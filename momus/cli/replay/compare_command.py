@@ -35,9 +35,6 @@ def compare(to: str, record: str | None, markdown: str | None, junit: str | None
     {servers} stands in its words. Topics should be its own: momus begins without records. Ends with 1 if an answer
     differs, and with the command's own code if that is not 0.
     """
-    from momus import launch
-
-    launch.use_packages()
     from momus.cli.replay.bundle import Bundle, BundleError
     from momus.control import ControlError
     from momus.kit.process import BrokerError

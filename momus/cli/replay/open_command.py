@@ -34,13 +34,10 @@ def open_(file: str, until: int | None, at: str | None, listen: str, control: st
     `momus step --control HOST:PORT` plays the next request, as `POST /_admin/step` and the page's button do. Answers
     that differ from the recorded ones are named.
     """
-    from momus import launch
-
     if until is not None and at is not None:
         raise click.UsageError("give --until or --at, not both")
     if not LOCAL.fullmatch(control):
         raise click.BadParameter("it is no loopback HOST:PORT: whoever reaches it may do all", param_hint="--control")
-    launch.use_packages()
     from momus.cli.records.places import PlaceError, moment_ms
     from momus.cli.replay.bundle import Bundle, BundleError
     from momus.cli.replay.opened import Opened

@@ -102,12 +102,9 @@ def proxy(
     The output begins with `momus ready HOST:PORT[,...]`: clients connect there. With --control a line `momus control
     HOST:PORT` follows, then with --ui `momus ui URL`.
     """
-    from momus import launch
-
     check_addresses({"--to": to, "--listen": listen, "--control": control, "--statsd": statsd})
     token = read_token(os.environ.get("MOMUS_CONTROL_TOKEN"), control_token_file)
     words: dict[str, Any] = endpoint_of(control, control_anyone, token, ui)
-    launch.use_packages()
     from broker.shell.proxy.serve import serve_proxy
     from momus.cli.fault_commands import read_faults
     from momus.client.properties import parse_assignments

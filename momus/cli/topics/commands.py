@@ -14,9 +14,6 @@ __all__ = ["topic"]
 
 
 def _connect(bootstrap: str, timeout_s: float) -> TopicClient:
-    from momus import launch
-
-    launch.use_packages()
     from momus.cli.topics.client import TopicClient
 
     return TopicClient(bootstrap, timeout_s=timeout_s)

@@ -118,6 +118,12 @@ def test_version_is_told_and_that_it_is_compiled(start):
     assert process.wait(60) == 0
 
 
+def test_binary_runs_one_command_of_a_kind(root):
+    table, folder = REPOSITORY / "tests" / "installed", root / PLACE.lstrip("/") / "momus"
+    done = subprocess.run([sys.executable, table, folder, "--bare", "one of a kind"], capture_output=True, text=True)
+    assert done.stdout.rstrip().endswith("22 passed, 0 failed"), done.stdout + done.stderr
+
+
 def test_glibc_of_rhel_9_is_new_enough(root):
     text = (root / PLACE.lstrip("/") / "momus" / "GLIBC").read_text(encoding="utf-8")
     major, minor = text.split()[1].split(".")

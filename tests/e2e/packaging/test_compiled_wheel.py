@@ -103,6 +103,15 @@ def test_compiled_wheel_serves_kafka_python_and_confluent(installed, tmp_path):
     assert said.splitlines() == ["one coffee, one tea"]
 
 
+def test_compiled_wheel_runs_one_command_of_a_kind(installed, tmp_path):
+    command = tmp_path / "bin" / "momus"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={installed} exec {sys.executable} -m momus "$@"\n')
+    command.chmod(0o755)
+    said = run(sys.executable, str(REPOSITORY / "tests" / "installed"), str(command.parent), "--bare", "one of a kind")
+    assert said.rstrip().endswith("22 passed, 0 failed")
+
+
 def test_compiled_wheel_passes_suites_of_real_clients(installed, tmp_path):
     shutil.copytree(REPOSITORY / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
