@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker.asks.records import ABORTED, MARKER, NO_OFFSET, Outcomes
 from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
@@ -17,10 +17,10 @@ from protocol.messages.fetch import (
     FetchRequest,
     FetchTopic,
 )
-from protocol.record_batch import TRANSACTIONAL, iter_batches, iter_records
+from protocol.record_batch import iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from broker.partitions.partition import Partition
     from broker.shell.cluster_server import ClusterServer
@@ -110,34 +110,25 @@ async def start_of(
 class Walk:
     """Walks over the batches of one partition, and tells the outcome of each record's transaction.
 
-    position     the offset of the next record.
-    begins       the aborted transactions ahead: (first offset, producer id), in order.
-    outcome_of   of a batch, by its header and the producers whose transactions are being aborted there.
+    position   the offset of the next record.
     """
 
-    def __init__(self, position: int, outcome_of: Callable[[Any, set[int]], str]) -> None:
+    def __init__(self, position: int, outcomes: Outcomes) -> None:
         self.position = position
-        self.begins: list[tuple[int, int]] = []
-        self._outcome_of = outcome_of
-        self._aborting: set[int] = set()
+        self.outcomes = outcomes
         self._taken = 0
 
     async def rows(self, data: bytes) -> AsyncIterator[dict[str, Any]]:
         """The records of whole batches from the position on, markers included."""
-        begins, aborting = self.begins, self._aborting
         for place, header in iter_batches(data):
-            last = header.base_offset + header.last_offset_delta
-            while begins and begins[0][0] <= last:
-                aborting.add(begins.pop(0)[1])
-            outcome = self._outcome_of(header, aborting)
-            for record in iter_records(memoryview(data)[place:]):
+            batch = memoryview(data)[place : place + header.size]
+            outcome = self.outcomes.of(header, batch)
+            for record in iter_records(batch):
                 self._taken += 1
                 if self._taken % SLICE == 0:
                     await asyncio.sleep(0)
                 if record.offset < self.position:
                     continue
-                if header.is_control and marker(record.key) == "abort marker":
-                    aborting.discard(header.producer_id)
                 yield {
                     "offset": record.offset,
                     "batch": header.base_offset,
@@ -145,35 +136,26 @@ class Walk:
                     "key": record.key,
                     "value": record.value,
                     "headers": record.headers,
-                    "outcome": marker(record.key) if header.is_control else outcome,
+                    "outcome": marker(record.key) if outcome == MARKER else outcome,
                     "producer_id": header.producer_id,
                     "producer_epoch": header.producer_epoch,
                     "is_control": header.is_control,
-                    "is_dropped": header.is_control or outcome == "aborted",
+                    "is_dropped": outcome in (MARKER, ABORTED),
                 }
-            self.position = max(self.position, last + 1)  # the cleaner may have removed the last records of a batch
+            # The cleaner may have removed the last records of a batch.
+            self.position = max(self.position, header.next_offset)
 
 
 async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
     """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
-    walk = Walk(position, partial(_outcome, partition))
-    walk.begins = sorted((first, producer) for producer, first in partition.aborted_transactions(position, 1 << 62))
+    ahead = ((first, producer) for producer, first in partition.aborted_transactions(position, NO_OFFSET))
+    walk = Walk(position, Outcomes(ahead, partition.producers.open))
     while walk.position < partition.high_watermark:
         data = await _fetch(client, partition, leader, walk.position)
         if not data:
             return
         async for row in walk.rows(data):
             yield row
-
-
-def _outcome(partition: Partition, header: Any, aborting: set[int]) -> str:
-    """ "" outside transactions, or open, committed, aborted."""
-    if not header.attributes & TRANSACTIONAL or header.is_control:
-        return ""
-    if header.producer_id in aborting:
-        return "aborted"
-    first = partition.producers.open.get(header.producer_id)
-    return "open" if first is not None and header.base_offset >= first else "committed"
 
 
 async def _fetch(client: LocalClient, partition: Partition, leader: int, position: int) -> bytes:

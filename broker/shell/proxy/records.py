@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker.asks.records import Outcomes, named
 from broker.shell.control.calls.records import check_answer
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
@@ -17,7 +18,6 @@ from broker.shell.page.search.follow import Look
 from broker.shell.page.windows import number
 from broker.shell.proxy.views import topic_with_offsets
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.record_batch import TRANSACTIONAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,24 +52,15 @@ async def partitions_of(client: LocalClient, name: str) -> list[Remote]:
 
 async def read(client: LocalClient, at: Remote, position: int) -> AsyncIterator[dict[str, Any]]:
     """The records from an offset to the end, markers included. Errors: RefusedError."""
-    walk = Walk(position, partial(_outcome, at))
+    walk = Walk(position, Outcomes(stable=at.stable))
     while walk.position < at.end:
         found = await _fetch(client, at, walk.position)
         data = _whole_batches(bytes(found.records or b""))
         if not data:
             return
-        walk.begins = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or ())
+        walk.outcomes.expect(named(found.aborted_transactions))
         async for row in walk.rows(data):
             yield row
-
-
-def _outcome(at: Remote, header: Any, aborting: set[int]) -> str:
-    """ "" outside transactions, or open, committed, aborted."""
-    if not header.attributes & TRANSACTIONAL or header.is_control:
-        return ""
-    if header.base_offset >= at.stable:
-        return "open"
-    return "aborted" if header.producer_id in aborting else "committed"
 
 
 def _whole_batches(data: bytes) -> bytes:

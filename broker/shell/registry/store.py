@@ -11,9 +11,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks.records import committed_records
 from broker.registry.records import SCHEMAS_TOPIC, decode, encode
 from broker.registry.state import RegistryState
-from broker.shell.control.calls.records import committed_records
 from broker.shell.local_client import LocalClient
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -151,7 +151,7 @@ class Store:
         data = bytes(row.records or b"")
         if not data:
             raise StoreError(f"{SCHEMAS_TOPIC} has an open transaction, or cannot be read at offset {position}")
-        for taken, (offset, record) in enumerate(committed_records(data, row.aborted_transactions or []), 1):
+        for taken, (offset, record) in enumerate(committed_records(data, row.aborted_transactions), 1):
             if state is not self.state or broker is not self._cluster.broker:
                 return  # another life of the cluster has begun, or another topic
             if record is not None and offset >= position:

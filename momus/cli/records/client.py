@@ -6,18 +6,18 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from broker.asks.records import ABORTED, MARKER, Outcomes, named
 from momus.cli.records.text import In, Out
 from momus.client.kafka_client import EARLIEST, LATEST, RETRY_PAUSE_S, RequestFailedError
 from momus.client.kafka_client import _check as check
 from momus.client.offset_client import OffsetClient
 from momus.client.wire import Connection
 from protocol.errors import ErrorCode
-from protocol.record_batch import build_batch, control_type, iter_batches, iter_records
+from protocol.record_batch import build_batch, iter_batches, iter_records
 
 FETCH_BYTES = 1 << 22
 WAIT_MS = 500
 TOPIC_NAMES = 12  # the last version of Produce and Fetch that names topics
-ABORT = 0  # the kind of a marker
 LEADER_MOVES = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -207,17 +207,10 @@ def records_in(topic: str, answered: Any, positions: dict[int, int], *, committe
     """
     partition = answered.partition_index
     data = memoryview(bytes(answered.records or b""))
-    starts = sorted((each.first_offset, each.producer_id) for each in answered.aborted_transactions or ())
-    aborted: set[int] = set()
+    outcomes = Outcomes(named(answered.aborted_transactions) if committed else ())
     for position, header in iter_batches(data):
         batch = data[position : position + header.size]
-        while committed and starts and starts[0][0] <= header.last_offset:
-            aborted.add(starts.pop(0)[1])
-        if header.is_control:
-            marker = next(iter_records(batch), None)
-            if marker is not None and marker.key is not None and control_type(marker.key) == ABORT:
-                aborted.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in aborted):
+        if outcomes.of(header, batch) not in (MARKER, ABORTED):
             for record in iter_records(batch):
                 if record.offset >= positions[partition]:
                     positions[partition] = record.offset + 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks.records import committed_records
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
 from broker.shell.local_client import LocalClient
@@ -19,7 +19,6 @@ from protocol.messages.fetch import (
     ListOffsetsTopic,
 )
 from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.record_batch import TRANSACTIONAL, control_type, iter_batches, iter_records
 from protocol.record_json import from_json, to_json
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ TIMEOUT_MS: Final = 10_000
 LOOK_AGAIN_S: Final = 0.005
 MOST_RECORDS: Final = 10_000
 ANSWER_BYTES: Final = 8 << 20
-MARK_ABORT: Final = 0
 # A topic was deleted, or its leader has moved, between two requests of one call.
 MOVED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 ISOLATION: Final = {"uncommitted": 0, "committed": 1}
@@ -212,7 +210,7 @@ class _Reader:
             data = bytes(row.records or b"")
             if not data:
                 break
-            for offset, record in committed_records(data, row.aborted_transactions or []):
+            for offset, record in committed_records(data, row.aborted_transactions):
                 if record is not None and offset >= position and (self._keys is None or record.key in self._keys):
                     self.found.append({"partition": partition, **_shown(record)})
                 position = max(position, offset + 1)
@@ -242,23 +240,6 @@ async def offset_at(client: LocalClient, topic: str, partition: int, leader: int
     (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
     check_answer(row.error_code, f"{topic}-{partition}")
     return int(row.offset)
-
-
-def committed_records(data: bytes, aborted: list[Any]) -> Iterator[tuple[int, Record | None]]:
-    """(offset, record) of all records; None: a marker, or a record of an aborted transaction."""
-    begins = sorted((each.first_offset, each.producer_id) for each in aborted)
-    open_ids: set[int] = set()
-    for place, header in iter_batches(data):
-        while begins and begins[0][0] <= header.base_offset + header.last_offset_delta:
-            open_ids.add(begins.pop(0)[1])
-        last = header.base_offset + header.last_offset_delta
-        batch = memoryview(data)[place:]
-        is_dropped = header.is_control or (bool(header.attributes & TRANSACTIONAL) and header.producer_id in open_ids)
-        for record in iter_records(batch):
-            if header.is_control and control_type(record.key or b"") == MARK_ABORT:
-                open_ids.discard(header.producer_id)
-            yield record.offset, None if is_dropped else record
-        yield last, None  # the cleaner may have removed the last records of a batch
 
 
 def _shown(record: Record) -> dict[str, Any]:

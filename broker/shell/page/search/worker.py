@@ -15,23 +15,21 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from struct import Struct
 from typing import IO, Any, Final
 
+from broker.asks.records import ABORTED, MARKER, Outcomes
 from broker.shell.page.search.wanted import Wanted
 from protocol.compression import decompress
 from protocol.errors import KafkaError
 from protocol.record import Record, decode_records
 from protocol.record_batch import (
-    ABORT,
     CODEC_MASK,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     MAX_INFLATED_BYTES,
-    TRANSACTIONAL,
     BatchHeader,
-    control_type,
     iter_batches,
 )
 
@@ -56,16 +54,12 @@ class Search:
         self._pause = pause
         self._tell_at = (PROGRESS_BYTES, PROGRESS_RECORDS)
         self._start = 0
-        self._begins: list[tuple[int, int]] = []
-        self._aborting: set[int] = set()
-        self._open: dict[int, int] = {}
+        self._outcomes = Outcomes()
 
     def begin(self, about: dict[str, Any]) -> None:
         """A partition follows."""
         self._start = about["start"]
-        self._begins = sorted((first, producer) for first, producer in about["begins"])
-        self._open = {producer: first for first, producer in about["open"]}
-        self._aborting = set()
+        self._outcomes = Outcomes(map(tuple, about["begins"]), {producer: first for first, producer in about["open"]})
 
     def look(self, partition: int, data: bytes) -> bool:
         """Go through whole batches. Returns whether to go on."""
@@ -74,9 +68,9 @@ class Search:
         offset = 0
         for place, header in iter_batches(data):
             offset = header.base_offset + header.last_offset_delta
-            outcome = self._outcome(header)
+            batch = view[place : place + header.size]
             try:
-                self._batch(partition, header, view[place : place + header.size], outcome)
+                self._batch(partition, header, batch, self._outcomes.of(header, batch))
             except (KafkaError, ValueError):
                 self.unreadable += 1
             if self.hits >= self.most:
@@ -113,39 +107,20 @@ class Search:
     def _counts(self) -> dict[str, int]:
         return {"records": self.records, "bytes": self.bytes, "hits": self.hits, "unreadable": self.unreadable}
 
-    def _outcome(self, header: BatchHeader) -> str:
-        """ "" outside transactions, or open, committed, aborted."""
-        last = header.base_offset + header.last_offset_delta
-        while self._begins and self._begins[0][0] <= last:
-            self._aborting.add(self._begins.pop(0)[1])
-        if not header.attributes & TRANSACTIONAL or header.is_control:
-            return ""
-        if header.producer_id in self._aborting:
-            return "aborted"
-        first = self._open.get(header.producer_id)
-        return "open" if first is not None and header.base_offset >= first else "committed"
-
     def _batch(self, partition: int, header: BatchHeader, batch: memoryview, outcome: str) -> None:
         """Errors: KafkaError, ValueError: it cannot be read."""
         self.records += header.record_count
-        if not header.is_control and (
-            not self.wanted.may_be_in(header) or (outcome == "aborted" and not self.with_aborted)
-        ):
+        if outcome == MARKER or not self.wanted.may_be_in(header) or (outcome == ABORTED and not self.with_aborted):
             return
         codec = header.attributes & CODEC_MASK
         section = bytes(decompress(codec, batch[HEADER_BYTES:], MAX_INFLATED_BYTES) if codec else batch[HEADER_BYTES:])
-        among: Collection[int] | None = None
-        if not header.is_control:
-            among = self.wanted.among(section, header.record_count) if self.wanted.may_hold(section) else ()
-            if among is not None and not among:
-                return
+        among = self.wanted.among(section, header.record_count) if self.wanted.may_hold(section) else ()
+        if among is not None and not among:
+            return
         append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
         records = decode_records(section, header.record_count, header.base_offset, header.base_timestamp, append_time)
         for at, record in enumerate(records):
-            if header.is_control:
-                if control_type(record.key or b"") == ABORT:
-                    self._aborting.discard(header.producer_id)
-            elif record.offset >= self._start and (among is None or at in among) and self.wanted.fits(record):
+            if record.offset >= self._start and (among is None or at in among) and self.wanted.fits(record):
                 self._found(partition, header, record, outcome)
                 if self.hits >= self.most:
                     return
