@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.registry import errors
+from broker.registry.contexts import context_of
 from broker.registry.jobs import Decision
 from broker.registry.records import CONFIG, DELETE_SUBJECT, MODE, SCHEMA, Record
 from broker.registry.requests import subject_of, version_of_path
-from broker.registry.state import READONLY, READONLY_OVERRIDE
+from broker.registry.state import HIGHEST_IDS, READONLY, READONLY_OVERRIDE
 
 if TYPE_CHECKING:
     from broker.registry.jobs import Ask
@@ -22,7 +23,7 @@ def check_writable(state: RegistryState, subject: str | None) -> None:
     """Errors: RegistryError: the mode is read-only."""
     if state.mode(subject) in (READONLY, READONLY_OVERRIDE):
         raise errors.not_permitted(
-            f"Subject {'null' if subject is None else subject} in context . is in read-only mode"
+            f"Subject {'null' if subject is None else subject} in context {context_of(subject)} is in read-only mode"
         )
 
 
@@ -43,7 +44,7 @@ def delete_version(state: RegistryState, ask: Ask) -> Decision:
         return Decision(row.version, (Record(SCHEMA, subject, row.version, row.deleted().to_value()),))
     if not row.is_deleted:
         raise errors.version_not_deleted(subject, row.version)
-    records = [Record(SCHEMA, subject, row.version, None)]
+    records = [*highest_kept(state, [subject], row.version), Record(SCHEMA, subject, row.version, None)]
     if len(state.versions(subject, deleted=True)) == 1:
         records += _settings(state, subject)
     return Decision(row.version, tuple(records))
@@ -68,7 +69,19 @@ def delete_subject(state: RegistryState, ask: Ask) -> Decision:
         value = {"subject": subject, "version": numbers[-1]}
         return Decision(numbers, (Record(DELETE_SUBJECT, subject, 0, value),))
     gone = [Record(SCHEMA, subject, number, None) for number in reversed(numbers)]
-    return Decision(numbers, (*gone, *_settings(state, subject)))
+    return Decision(numbers, (*highest_kept(state, [subject]), *gone, *_settings(state, subject)))
+
+
+def highest_kept(state: RegistryState, subjects: list[str], version: int = 0) -> list[Record]:
+    """What keeps the highest ids of contexts when versions that have them are dropped: of subjects, or one of them.
+
+    The log's cleaner drops such a version's records, and its id would be given again after a start.
+    """
+    for subject in subjects:
+        highest = state.highest_ids.get(context_of(subject))
+        if any(row.id == highest for row in state.versions(subject, deleted=True) if version in (0, row.version)):
+            return [Record(CONFIG, HIGHEST_IDS, 0, {"subject": HIGHEST_IDS, "highestIds": dict(state.highest_ids)})]
+    return []
 
 
 def _settings(state: RegistryState, subject: str) -> list[Record]:

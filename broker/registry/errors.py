@@ -122,6 +122,16 @@ def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(422, 42208, f"The specified subject '{subject}' is not a valid.")
 
 
+def invalid_rules(text: str) -> RegistryError:
+    """A rule set whose rules are not in order."""
+    return RegistryError(422, 42210, f"Invalid ruleset: {text}")
+
+
+def unreadable(why: object) -> RegistryError:
+    """What would be written could not be read again."""
+    return RegistryError(422, 42201, f"It cannot be stored, as it could not be read again: {why}")
+
+
 def store_failed(text: str, why: str = "") -> RegistryError:
     """The topic `_schemas` could not be read or written."""
     return RegistryError(500, 50001, text, why)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from broker.registry.contexts import beside
 from broker.registry.errors import invalid_schema
 
 if TYPE_CHECKING:
@@ -32,6 +33,20 @@ class Source(NamedTuple):
     version: int = 0
 
 
+class Tag(NamedTuple):
+    """What changes in the tags of a record, or a field; `path`: shop.Order.price."""
+
+    path: str
+    is_record: bool
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    def applied(self, tags: list[str]) -> list[str]:
+        """The tags that are left of those, and those that are added."""
+        kept = [each for each in tags if each not in self.removed]
+        return list(dict.fromkeys((*kept, *self.added)))
+
+
 class Job(NamedTuple):
     """One question.
 
@@ -41,6 +56,7 @@ class Job(NamedTuple):
     level      how it must fit them; "NONE": it need not.
     validates  hold it to what the config validateFields asks for: imports that are there, no field in "$$".
     is_new     hold it to what Avro asks of a new schema: names and defaults.
+    tags       what changes in its tags before anything else.
     """
 
     schema: Source
@@ -50,6 +66,7 @@ class Job(NamedTuple):
     level: str = "NONE"
     validates: bool = False
     is_new: bool = False
+    tags: tuple[Tag, ...] = ()
 
 
 class Difference(NamedTuple):
@@ -86,8 +103,10 @@ class SchemaFaultError(Exception):
 
 def job_of(given: Any) -> Job:
     """A Job from the lists that JSON makes of it."""
-    schema, form, normalize, previous, *rest = given
-    return Job(_source(schema), form, normalize, tuple(_source(each) for each in previous), *rest)
+    schema, form, normalize, previous, level, validates, is_new, tags = given
+    rows = tuple(Tag(path, is_record, tuple(added), tuple(removed)) for path, is_record, added, removed in tags)
+    sources = tuple(_source(each) for each in previous)
+    return Job(_source(schema), form, normalize, sources, level, validates, is_new, rows)
 
 
 def _source(given: Any) -> Source:
@@ -101,6 +120,7 @@ class Ask(NamedTuple):
     words: dict[str, str]
     query: dict[str, str]
     body: Json
+    cluster_id: str = ""
 
     def flag(self, name: str) -> bool:
         """A parameter that is true or false."""
@@ -117,31 +137,42 @@ class Decision(NamedTuple):
 Steps = Generator[Job, "Checked | SchemaFaultError", Decision]
 
 
-def source_of(state: RegistryState, content: Content, version: int = 0) -> Source:
-    """A schema with all that it refers to. Errors: RegistryError: one of them is not there."""
+def source_of(
+    state: RegistryState, content: Content, subject: str, version: int = 0, *, deleted: bool = True
+) -> Source:
+    """A schema of a subject with all that it refers to; without `deleted` to what is not deleted.
+
+    Errors: RegistryError: one of them is not there.
+    """
     found: dict[str, str] = {}
-    _gather(state, content.references, found, set())
+    _gather(state, subject, content.references, found, set(), deleted)
     return Source(content.schema_type, content.schema, tuple(found.items()), version)
 
 
 def source_of_version(state: RegistryState, version: Version) -> Source:
     """A version with all that it refers to. Errors: as `source_of`."""
-    return source_of(state, version.content, version.version)
+    return source_of(state, version.content, version.subject, version.version)
 
 
 def _gather(
-    state: RegistryState, references: tuple[Reference, ...], found: dict[str, str], open_: set[tuple[str, int]]
+    state: RegistryState,
+    subject: str,
+    references: tuple[Reference, ...],
+    found: dict[str, str],
+    open_: set[tuple[str, int]],
+    deleted: bool,
 ) -> None:
     for each in references:
         if each.name in found:
             continue
-        row = state.get(each.subject, each.version, deleted=True)
+        referred = beside(subject, each.subject)
+        row = state.get(referred, each.version, deleted=deleted)
         if row is None:
-            raise invalid_schema(f'No schema reference found for subject "{each.subject}" and version {each.version}')
+            raise invalid_schema(f'No schema reference found for subject "{referred}" and version {each.version}')
         key = (row.subject, row.version)
         if key in open_:
             raise invalid_schema(f'Version {row.version} of subject "{row.subject}" refers to itself')
         if len(found) >= MOST_REFERENCES:
             raise invalid_schema(f"More than {MOST_REFERENCES} references")
-        _gather(state, row.content.references, found, {*open_, key})
+        _gather(state, row.subject, row.content.references, found, {*open_, key}, deleted)
         found.setdefault(each.name, row.content.schema)

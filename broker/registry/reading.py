@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.registry import errors
+from broker.registry.contexts import ANY, DEFAULT, GLOBAL, context_of, is_whole, name_of, normalized, prefix_of
 from broker.registry.jobs import Decision
 from broker.registry.records import TYPES
-from broker.registry.register import formatted
-from broker.registry.requests import number_of_path, plain, sliced, subject_of, version_of_path
+from broker.registry.requests import LATEST, number_of_path, sliced, subject_of, version_of_path
+from broker.registry.settled import formatted
 
 if TYPE_CHECKING:
     from broker.registry.jobs import Ask, Steps
+    from broker.registry.records import Json
     from broker.registry.state import RegistryState
     from broker.registry.versions import Version
 
@@ -29,19 +31,24 @@ def _is_shown(row: Version, ask: Ask) -> bool:
 
 def list_subjects(state: RegistryState, ask: Ask) -> Decision:
     """GET /subjects."""
-    prefix = _prefix(ask)
     names = [
         name
-        for name in sorted(state.subjects)
-        if name.startswith(prefix) and any(_is_shown(row, ask) for row in state.subjects[name].values())
+        for name in _named(state, ask)
+        if any(_is_shown(row, ask) for row in state.subjects[name].values())
+        and not (ask.flag("deletedOnly") and state.has(name))
     ]
     return Decision(sliced(ask, names))
 
 
-def _prefix(ask: Ask) -> str:
-    """What subjects must begin with: ":*:" and ":.:" are all that there are."""
-    prefix = ask.query.get("subjectPrefix", "")
-    return prefix[3:] if prefix.startswith(":*:") else plain(prefix)
+def _named(state: RegistryState, ask: Ask) -> list[str]:
+    """The subjects that a request asks for by what they begin with; without it those of all contexts."""
+    prefix = ask.query.get("subjectPrefix", ANY)
+    if prefix.startswith(ANY):
+        return [each for each in sorted(state.subjects) if name_of(each).startswith(prefix[len(ANY) :])]
+    prefix = normalized(prefix) if prefix.startswith(":") else prefix
+    return [
+        each for each in sorted(state.subjects) if each.startswith(prefix) and context_of(each) == context_of(prefix)
+    ]
 
 
 def list_versions(state: RegistryState, ask: Ask) -> Decision:
@@ -56,15 +63,16 @@ def list_versions(state: RegistryState, ask: Ask) -> Decision:
 
 
 def _found(state: RegistryState, ask: Ask, *, deleted: bool) -> Version:
+    """A version; of a subject of the default context that has none, that of another context's subject of its name."""
     subject, version = subject_of(ask), version_of_path(ask)
-    row = state.get(subject, version, deleted=deleted)
-    if row is None:
-        raise (
-            errors.version_not_found(version)
-            if state.has(subject, deleted=deleted)
-            else errors.subject_not_found(subject)
-        )
-    return row
+    others = [] if context_of(subject) != DEFAULT else [prefix_of(each) + subject for each in sorted(state.contexts)]
+    for each in (subject, *others):
+        row = state.get(each, version, deleted=deleted and version != LATEST)
+        if row is not None:
+            return row
+    if state.has(subject, deleted=deleted):
+        raise errors.version_not_found(version)
+    raise errors.subject_not_found(subject)
 
 
 def get_version(state: RegistryState, ask: Ask) -> Steps:
@@ -102,21 +110,20 @@ def get_by_metadata(state: RegistryState, ask: Ask) -> Steps:
 def _of_id(state: RegistryState, ask: Ask) -> tuple[int, Version]:
     """An id, and the version that shows its content: of the subject that is named, if it has it."""
     number = number_of_path(ask)
-    rows = state.of_id(number)
-    if not rows:
+    row = state.with_id(number, normalized(ask.query.get("subject", "")))
+    if row is None:
         raise errors.schema_not_found(number)
-    subject = plain(ask.query.get("subject", ""))
-    return number, next((row for row in rows if row.subject == subject), rows[0])
+    return number, row
 
 
 def get_schema(state: RegistryState, ask: Ask) -> Steps:
     """GET /schemas/ids/{id}."""
     _, row = _of_id(state, ask)
-    answer = {"guid": row.guid, **row.content.to_json()}
+    answer = {"guid": row.guid, **row.content.to_json(), **row.stands()}
     if "subject" in ask.query:
         answer |= {"subject": row.subject, "version": row.version}
     if ask.flag("fetchMaxId"):
-        answer["maxId"] = state.highest_id
+        answer["maxId"] = state.highest_ids.get(context_of(row.subject), 0)
     return (yield from formatted(state, ask, row, answer))
 
 
@@ -128,12 +135,12 @@ def get_schema_text(state: RegistryState, ask: Ask) -> Steps:
 
 
 def _versions_of_id(state: RegistryState, ask: Ask) -> list[Version]:
-    number = number_of_path(ask)
-    if number not in state.by_id:
+    number, asked = number_of_path(ask), normalized(ask.query.get("subject", ""))
+    row = state.with_id(number, asked)
+    if row is None:
         raise errors.schema_not_found()
-    rows = state.of_id(number, deleted=ask.flag("deleted"))
-    subject = plain(ask.query.get("subject", ""))
-    return [row for row in rows if subject in ("", row.subject)]
+    rows = state.of_id(number, context_of(row.subject), deleted=ask.flag("deleted"))
+    return rows if is_whole(asked) else [each for each in rows if name_of(each.subject) == name_of(asked)]
 
 
 def get_subjects_of_id(state: RegistryState, ask: Ask) -> Decision:
@@ -147,15 +154,22 @@ def get_versions_of_id(state: RegistryState, ask: Ask) -> Decision:
     return Decision(sliced(ask, [{"subject": row.subject, "version": row.version} for row in rows]))
 
 
-def _of_guid(state: RegistryState, ask: Ask) -> Version:
-    guid = ask.words["guid"].lower().replace("-", "")
+def _ids_of_guid(state: RegistryState, ask: Ask) -> list[tuple[str, int]]:
+    """The contexts that have a content, and its id in each. Errors: RegistryError: none has it."""
     try:
-        number = state.id_of(bytes.fromhex(guid))
+        digest = bytes.fromhex(ask.words["guid"].lower().replace("-", ""))
     except ValueError:
-        number = None
-    if number is None:
+        digest = b""
+    found = [(each, state.id_of(digest, each)) for each in state.all_contexts()]
+    rows = [(context, number) for context, number in found if number is not None]
+    if not rows:
         raise errors.schema_not_found(ask.words["guid"])
-    return state.of_id(number)[0]
+    return rows
+
+
+def _of_guid(state: RegistryState, ask: Ask) -> Version:
+    context, number = _ids_of_guid(state, ask)[0]
+    return state.of_id(number, context)[0]
 
 
 def get_by_guid(state: RegistryState, ask: Ask) -> Steps:
@@ -166,17 +180,30 @@ def get_by_guid(state: RegistryState, ask: Ask) -> Steps:
 
 def get_ids_of_guid(state: RegistryState, ask: Ask) -> Decision:
     """GET /schemas/guids/{guid}/ids."""
-    return Decision([{"context": ".", "id": _of_guid(state, ask).id}])
+    return Decision([{"context": context, "id": number} for context, number in _ids_of_guid(state, ask)])
 
 
 def list_schemas(state: RegistryState, ask: Ask) -> Decision:
-    """GET /schemas: every version, or the latest of each subject."""
-    prefix, rows = _prefix(ask), []
-    for subject in sorted(state.subjects):
-        if subject.startswith(prefix):
-            versions = [row for row in state.versions(subject, deleted=True) if _is_shown(row, ask)]
-            rows += versions[-1:] if ask.flag("latestOnly") else versions
-    return Decision(sliced(ask, [row.to_json() for row in rows]))
+    """GET /schemas: every version, or the latest of each subject; with `aliases` under their other names too."""
+    names = _named(state, ask)
+    others = _aliases(state, ask) if ask.flag("aliases") else {}
+    rows: list[Json] = []
+    for subject in sorted({*names, *(each for each in others if each in state.subjects)}):
+        versions = [row for row in state.versions(subject, deleted=True) if _is_shown(row, ask)]
+        for row in versions[-1:] if ask.flag("latestOnly") else versions:
+            rows.append({**row.to_json(), **({"aliases": others[subject]} if subject in others else {})})
+    return Decision(sliced(ask, rows))
+
+
+def _aliases(state: RegistryState, ask: Ask) -> dict[str, list[str]]:
+    """The names that stand for subjects, of those that a request asks for."""
+    prefix = ask.query.get("subjectPrefix", ANY)
+    found: dict[str, list[str]] = {}
+    for name in sorted(each for each in state.configs if each is not None and each != GLOBAL):
+        fits = name_of(name).startswith(prefix[len(ANY) :]) if prefix.startswith(ANY) else name.startswith(prefix)
+        if fits and state.alias(name) != name:
+            found.setdefault(state.alias(name), []).append(name)
+    return found
 
 
 def list_types(state: RegistryState, ask: Ask) -> Decision:
@@ -185,13 +212,25 @@ def list_types(state: RegistryState, ask: Ask) -> Decision:
 
 
 def list_contexts(state: RegistryState, ask: Ask) -> Decision:
-    """GET /contexts: there is the default one alone."""
-    return Decision(sliced(ask, ["."]))
+    """GET /contexts: the default one, and those that have had schemas."""
+    prefix = ask.query.get("contextPrefix", "")
+    return Decision(sliced(ask, [each for each in state.all_contexts() if each.startswith(prefix)]))
 
 
 def get_version_of_server(state: RegistryState, ask: Ask) -> Decision:
     """GET /v1/metadata/version: clients that ask want to know what is served; it is what Confluent Platform 7 has."""
     return Decision({"version": "7.9.0-momus", "commitId": ""})
+
+
+def get_server_id(state: RegistryState, ask: Ask) -> Decision:
+    """GET /v1/metadata/id: which cluster's registry it is."""
+    clusters = {"kafka-cluster": ask.cluster_id, "schema-registry-cluster": "schema-registry"}
+    return Decision({"scope": {"path": [], "clusters": clusters}})
+
+
+def get_deployment(state: RegistryState, ask: Ask) -> Decision:
+    """GET /v1/metadata/deployment: nothing is said of it."""
+    return Decision({"attributes": []})
 
 
 def get_nothing(state: RegistryState, ask: Ask) -> Decision:

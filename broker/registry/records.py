@@ -5,7 +5,8 @@
 
 A value may have "schemaType" (AVRO where it lacks), "references", "metadata", "ruleSet". CONFIG and MODE are keyed by
 subject, or by none for the global one; an absent value takes the key away. DELETE_SUBJECT deletes all versions up to
-one softly, CLEAR_SUBJECT drops those that are deleted. NOOP and kinds that are not known mean nothing.
+one softly, CLEAR_SUBJECT drops those that are deleted. CONTEXT says that there is one. NOOP and kinds that are not
+known mean nothing.
 A SCHEMA in that very form, without what is optional but a type, is taken apart no further than its head: ten thousand
 of them are read at a start, of which a client may want one.
 Source: what Confluent Platform 5 to 8 leave in the topic.
@@ -18,11 +19,12 @@ import re
 from typing import Any, Final, NamedTuple
 
 SCHEMAS_TOPIC: Final = "_schemas"
-SCHEMA, CONFIG, MODE = "SCHEMA", "CONFIG", "MODE"
+SCHEMA, CONFIG, MODE, CONTEXT = "SCHEMA", "CONFIG", "MODE", "CONTEXT"
 DELETE_SUBJECT, CLEAR_SUBJECT = "DELETE_SUBJECT", "CLEAR_SUBJECT"
-KINDS: Final = frozenset((SCHEMA, CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT))
+KINDS: Final = frozenset((SCHEMA, CONFIG, MODE, CONTEXT, DELETE_SUBJECT, CLEAR_SUBJECT))
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 TYPES: Final = (JSON, PROTOBUF, AVRO)  # in the order in which they are answered
+TENANT: Final = "default"
 MAX_INT: Final = (1 << 31) - 1
 
 Json = dict[str, Any]
@@ -63,7 +65,7 @@ class Unread(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record, decoded; `value` None: a tombstone."""
+    """One record, decoded; `value` None: a tombstone. Of a CONTEXT the subject is the context."""
 
     kind: str
     subject: str | None
@@ -74,7 +76,9 @@ class Record(NamedTuple):
 def encode(record: Record) -> tuple[bytes, bytes | None]:
     """Key and value."""
     key: Json = {"keytype": record.kind}
-    if record.subject is not None:
+    if record.kind == CONTEXT:
+        key |= {"tenant": TENANT, "context": record.subject}
+    elif record.subject is not None:
         key["subject"] = record.subject
     if record.kind == SCHEMA:
         key["version"] = record.version
@@ -97,7 +101,8 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(named, dict) or not (given is None or isinstance(given, dict)):
         raise ValueError("it is no JSON object")
-    kind, subject, version = named.get("keytype"), named.get("subject"), named.get("version", 0)
+    kind, version = named.get("keytype"), named.get("version", 0)
+    subject = named.get("context" if kind == CONTEXT else "subject")
     if kind not in KINDS:
         return None
     if not (subject is None or isinstance(subject, str)):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.registry.errors import RegistryError, invalid_schema, invalid_subject, invalid_version, of_http, unserved
+from broker.registry.contexts import GLOBAL, context_of, is_whole, name_of, normalized
+from broker.registry.errors import RegistryError, invalid_schema, invalid_subject, invalid_version, of_http
 from broker.registry.records import AVRO, MAX_INT, TYPES, references_of
+from broker.registry.rules import rules_of
 from broker.registry.versions import Content
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.registry.jobs import Ask
+    from broker.registry.jobs import Ask, Tag
     from broker.registry.records import Json
 
 LATEST: Final = -1
-DEFAULT_CONTEXT: Final = ":.:"
 UNPROCESSABLE: Final = 422
 
 
@@ -25,34 +26,29 @@ class Given(NamedTuple):
     content: Content
     version: int
     number: int
+    tags: tuple[Tag, ...] = ()
 
 
-def subject_of(ask: Ask, *, is_new: bool = False) -> str:
-    """The subject in the path; `is_new`: it may be made by this request."""
-    subject = plain(ask.words["subject"])
+def subject_of(ask: Ask, *, is_new: bool = False, is_setting: bool = False) -> str:
+    """The subject in the path; `is_new`: it may be made by this request; `is_setting`: so may a setting of it."""
+    subject = normalized(ask.words["subject"])
+    name = name_of(subject)
     if is_new and (
-        not subject
-        or subject in ("__GLOBAL", "__EMPTY", "*")
+        not name
+        or name in ("__GLOBAL", "__EMPTY")
+        or (context_of(subject) == context_of(GLOBAL) and not is_setting)
         or any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in subject)
     ):
         raise invalid_subject(subject)
     return subject
 
 
-def plain(subject: str) -> str:
-    """A subject without the default context, which it may name."""
-    if subject.startswith(DEFAULT_CONTEXT):
-        return subject[len(DEFAULT_CONTEXT) :]
-    if subject.startswith(":."):
-        raise unserved('contexts: the name of a subject does not begin with ":."')
-    return subject
-
-
 def setting_subject(ask: Ask) -> str | None:
-    """The subject of a config or mode; None: the global one."""
-    if "subject" not in ask.words:
-        return None
-    return subject_of(ask, is_new=True) if ask.words["subject"] != DEFAULT_CONTEXT else None
+    """The subject or context of a config or mode; None: the default context."""
+    subject = normalized(ask.words.get("subject", "")) or None
+    if subject is not None and not is_whole(subject):
+        return subject_of(ask, is_new=True, is_setting=True)
+    return subject
 
 
 def version_of_path(ask: Ask) -> int:
@@ -97,17 +93,12 @@ def given_schema(ask: Ask) -> Given:
         raise RegistryError(UNPROCESSABLE, UNPROCESSABLE, '"schema" takes a text: JSON goes in as an escaped string')
     if not isinstance(schema_type, str) or schema_type not in TYPES:
         raise invalid_schema(f"Invalid schema type {schema_type}")
-    if body.get("ruleSet"):
-        raise unserved("rule sets: a schema that has one would not obey it")
-    for name in ("schemaTagsToAdd", "schemaTagsToRemove"):
-        if body.get(name):
-            raise unserved(f'tags of schemas: "{name}"')
     try:
         references = references_of(body)
     except ValueError as error:
         raise RegistryError(UNPROCESSABLE, UNPROCESSABLE, str(error)) from None
-    references = tuple(each._replace(subject=plain(each.subject)) for each in references)
-    content = Content(schema_type, schema or "", references, metadata_of(body.get("metadata"), "metadata"))
+    metadata, rule_set = metadata_of(body.get("metadata"), "metadata"), rules_of(body.get("ruleSet"))
+    content = Content(schema_type, schema or "", references, metadata, rule_set)
     return Given(content, _number(body, "version", 0), _number(body, "id", -1))
 
 

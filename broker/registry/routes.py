@@ -39,6 +39,11 @@ class Route(NamedTuple):
     needs: str
     writes: bool = False
 
+    @property
+    def is_of_subject(self) -> bool:
+        """Whether it is about schemas of a subject, which an alias may name; config and mode are the alias's own."""
+        return "subjects/{subject}" in self.path
+
     def load(self) -> Serve:
         """Its function."""
         module, _, name = self.target.partition(":")
@@ -50,17 +55,18 @@ ROUTES: Final = (
     Route("GET", "/", "Root", "reading:get_nothing", NOTHING),
     Route("POST", "/", "Root", "reading:get_nothing", NOTHING),
     Route("GET", "/subjects", "ListSubjects", "reading:list_subjects", DESCRIBE),
-    Route("POST", "/subjects/{subject}", "LookUpSchema", "register:look_up", DESCRIBE),
+    Route("POST", "/subjects/{subject}", "LookUpSchema", "registering.lookup:look_up", DESCRIBE),
     Route("DELETE", "/subjects/{subject}", "DeleteSubject", "deletion:delete_subject", DELETE, True),
     Route("GET", "/subjects/{subject}/metadata", "GetByMetadata", "reading:get_by_metadata", DESCRIBE),
     Route("GET", "/subjects/{subject}/versions", "ListVersions", "reading:list_versions", DESCRIBE),
-    Route("POST", "/subjects/{subject}/versions", "RegisterSchema", "register:register", WRITE, True),
+    Route("POST", "/subjects/{subject}/versions", "RegisterSchema", "registering.register:register", WRITE, True),
     Route("GET", "/subjects/{subject}/versions/{version}", "GetVersion", "reading:get_version", DESCRIBE),
     Route("DELETE", "/subjects/{subject}/versions/{version}", "DeleteVersion", "deletion:delete_version", DELETE, True),
     Route("GET", "/subjects/{subject}/versions/{version}/schema", "GetVersion", "reading:get_version_text", DESCRIBE),
     Route(
         "GET", "/subjects/{subject}/versions/{version}/referencedby", "GetReferrers", "reading:get_referrers", DESCRIBE
     ),
+    Route("POST", "/subjects/{subject}/versions/{version}/tags", "TagSchema", "registering.register:tag", WRITE, True),
     Route("GET", "/schemas", "ListSchemas", "reading:list_schemas", DESCRIBE),
     Route("GET", "/schemas/types", "ListTypes", "reading:list_types", NOTHING),
     Route("GET", "/schemas/ids/{id}", "GetSchema", "reading:get_schema", DESCRIBE),
@@ -73,10 +79,16 @@ ROUTES: Final = (
         "POST",
         "/compatibility/subjects/{subject}/versions/{version}",
         "TestCompatibility",
-        "register:test_version",
+        "registering.register:test_version",
         DESCRIBE,
     ),
-    Route("POST", "/compatibility/subjects/{subject}/versions", "TestCompatibility", "register:test_all", DESCRIBE),
+    Route(
+        "POST",
+        "/compatibility/subjects/{subject}/versions",
+        "TestCompatibility",
+        "registering.register:test_all",
+        DESCRIBE,
+    ),
     Route("GET", "/config", "GetConfig", "settings:get_config", NOTHING),
     Route("PUT", "/config", "PutConfig", "settings:put_config", ALTER, True),
     Route("DELETE", "/config", "DeleteConfig", "settings:delete_config", ALTER, True),
@@ -91,15 +103,17 @@ ROUTES: Final = (
     Route("DELETE", "/mode/{subject}", "DeleteMode", "settings:delete_mode", ALTER, True),
     Route("GET", "/contexts", "ListContexts", "reading:list_contexts", NOTHING),
     Route("GET", "/v1/metadata/version", "GetServerVersion", "reading:get_version_of_server", NOTHING),
+    Route("GET", "/v1/metadata/id", "GetServerId", "reading:get_server_id", NOTHING),
+    Route("GET", "/v1/metadata/deployment", "GetDeployment", "reading:get_deployment", NOTHING),
 )
 UNSERVED: Final = {
     "dek-registry": "encryption keys",
     "exporters": "exporters",
     "catalog": "the catalog",
-    "contexts": "contexts",
+    "contexts": "the deletion of contexts",
     "associations": "associations of subjects and resources",
     "associations:batch": "associations of subjects and resources",
-    "v1": "metadata of the server but its version",
+    "v1": "other metadata of the server",
 }
 
 
@@ -117,8 +131,6 @@ def find(method: str, words: list[str]) -> tuple[Route, dict[str, str]]:
         raise of_http(404, "momus' registry keeps no associations of subjects and resources")
     if words and words[0] in UNSERVED and not is_there:
         raise unserved(UNSERVED[words[0]])
-    if words[:1] == ["subjects"] and words[4:] == ["tags"]:
-        raise unserved("tags of schemas")
     status = 405 if is_there else 404
     raise of_http(status, REASONS[status])
 

@@ -1,7 +1,6 @@
 """Decides what a change of config or mode writes, and answers what they are.
 
-Absent: In the schema registry: contexts, aliases, groups of compatibility, rule sets, tags, compatibility
-        policies but STRICT. It answers 501 with a sentence.
+Absent: In the schema registry: compatibility policies but STRICT. It answers 501 with a sentence.
 Source: Confluent's ConfigResource, ModeResource and KafkaSchemaRegistry.setMode.
 """
 
@@ -10,17 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.registry import errors
-from broker.registry.deletion import check_writable
+from broker.registry.contexts import DEFAULT, GLOBAL, is_whole, is_within, prefix_of
+from broker.registry.deletion import check_writable, highest_kept
 from broker.registry.errors import RegistryError
 from broker.registry.jobs import Decision
 from broker.registry.records import CLEAR_SUBJECT, CONFIG, MODE, SCHEMA, Record
 from broker.registry.requests import metadata_of, setting_subject
+from broker.registry.rules import rules_of
 from broker.registry.state import DEFAULT_LEVEL, FORWARD, IMPORT, MODES, READWRITE
 
 if TYPE_CHECKING:
     from broker.registry.jobs import Ask
     from broker.registry.records import Json
-    from broker.registry.state import RegistryState
+    from broker.registry.rules import rules_of
+from broker.registry.state import RegistryState
 
 LEVELS: Final = (
     "NONE",
@@ -31,25 +33,19 @@ LEVELS: Final = (
     "FULL",
     "FULL_TRANSITIVE",
 )
-FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas")
-UNSERVED: Final = {
-    "alias": "aliases of subjects",
-    "aliasForDeks": "aliases of subjects",
-    "compatibilityGroup": "groups of compatibility",
-    "defaultRuleSet": "rule sets",
-    "overrideRuleSet": "rule sets",
-    "validateRules": "rule sets",
-}
+FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
+TEXTS: Final = ("alias", "aliasForDeks", "compatibilityGroup")
+RULES: Final = ("defaultRuleSet", "overrideRuleSet")
 
 
 def get_config(state: RegistryState, ask: Ask) -> Decision:
     """GET /config and /config/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
-    if subject is None or ask.flag("defaultToGlobal"):
+    if ask.flag("defaultToGlobal"):
         return Decision(state.config(subject))
-    if subject not in state.configs:
+    if subject is not None and subject != GLOBAL and subject not in state.configs:
         raise errors.no_config(subject)
-    return Decision({"compatibilityLevel": DEFAULT_LEVEL, **state.configs[subject]})
+    return Decision({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})})
 
 
 def put_config(state: RegistryState, ask: Ask) -> Decision:
@@ -67,9 +63,6 @@ def put_config(state: RegistryState, ask: Ask) -> Decision:
 
 def _changes(body: Json) -> Json:
     """The settings that a body names; None: to be taken away."""
-    for name, what in UNSERVED.items():
-        if body.get(name) is not None:
-            raise errors.unserved(f'{what}: "{name}"')
     policy = body.get("compatibilityPolicy")
     if policy is not None and str(policy).upper() != "STRICT":
         raise errors.unserved(f"the compatibility policy {policy!r:.40}, but STRICT")
@@ -84,6 +77,14 @@ def _changes(body: Json) -> Json:
             if body[name] is not None and type(body[name]) is not bool:
                 raise RegistryError(422, 422, f'"{name}" takes true or false')
             found[name] = body[name]
+    for name in TEXTS:
+        if name in body:
+            if not isinstance(body[name], str | None):
+                raise RegistryError(422, 422, f'"{name}" takes a text')
+            found[name] = body[name] or None
+    for name in RULES:
+        if name in body:
+            found[name] = rules_of(body[name])
     for name in ("defaultMetadata", "overrideMetadata"):
         if name in body:
             found[name] = metadata_of(body[name], name)
@@ -93,7 +94,7 @@ def _changes(body: Json) -> Json:
 def delete_config(state: RegistryState, ask: Ask) -> Decision:
     """DELETE /config and /config/{subject}: the global one, or the default, is what counts. Errors: RegistryError."""
     subject = setting_subject(ask)
-    if subject is not None and subject not in state.configs:
+    if subject not in (None, GLOBAL) and subject not in state.configs:
         raise errors.subject_not_found(subject)
     check_writable(state, subject)
     answer = {"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})}
@@ -103,11 +104,11 @@ def delete_config(state: RegistryState, ask: Ask) -> Decision:
 def get_mode(state: RegistryState, ask: Ask) -> Decision:
     """GET /mode and /mode/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
-    if subject is None or ask.flag("defaultToGlobal"):
+    if ask.flag("defaultToGlobal"):
         return Decision({"mode": state.mode(subject)})
-    if subject not in state.modes:
+    if subject is not None and subject != GLOBAL and subject not in state.modes:
         raise errors.no_mode(subject)
-    return Decision({"mode": state.modes[subject]})
+    return Decision({"mode": state.modes.get(subject, READWRITE)})
 
 
 def put_mode(state: RegistryState, ask: Ask) -> Decision:
@@ -119,7 +120,7 @@ def put_mode(state: RegistryState, ask: Ask) -> Decision:
     mode = given.upper() if isinstance(given, str) else None
     if (mode is None and given is not None) or (mode is not None and mode not in MODES):
         raise errors.invalid_mode()
-    if mode == FORWARD and subject is not None:
+    if mode == FORWARD and subject not in (None, GLOBAL):
         raise errors.invalid_mode("Forward mode only supported on global level")
     records: list[Record] = []
     if mode == IMPORT and state.mode(subject) != IMPORT and not ask.flag("force"):
@@ -131,10 +132,10 @@ def put_mode(state: RegistryState, ask: Ask) -> Decision:
 
 def _cleared(state: RegistryState, subject: str | None) -> list[Record]:
     """What drops the softly deleted versions of a subject, or of all. Errors: RegistryError: some are not deleted."""
-    subjects = list(state.subjects) if subject is None else [subject]
+    subjects = [each for each in state.subjects if is_within(each, subject)]
     if any(state.has(each) for each in subjects):
         raise errors.not_permitted("Cannot import since found existing subjects")
-    records = []
+    records = highest_kept(state, subjects)
     for each in subjects:
         for row in state.versions(each, deleted=True):
             if state.referring(each, row.version, deleted=True):
@@ -147,10 +148,14 @@ def _cleared(state: RegistryState, subject: str | None) -> list[Record]:
 def delete_mode(state: RegistryState, ask: Ask) -> Decision:
     """DELETE /mode and /mode/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
-    if subject is not None and subject not in state.modes:
+    if subject is not None and not is_whole(subject) and subject not in state.modes:
         raise errors.subject_not_found(subject)
     records = [Record(MODE, subject, 0, None)]
-    if subject is None and ask.flag("recursive"):
-        records += [Record(MODE, each, 0, None) for each in state.modes if each is not None]
+    if ask.flag("recursive") and is_whole(subject):
+        records += [
+            Record(MODE, each, 0, None)
+            for each in state.modes
+            if each is not None and not is_whole(each) and is_within(each, subject or prefix_of(DEFAULT))
+        ]
     answer = state.modes.get(subject, READWRITE)
     return Decision({"mode": answer}, tuple(records))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
-from broker.registry.records import AVRO, Unread, dump, references_of
+from broker.registry.records import AVRO, Unread, references_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,12 @@ class Content:
         if self.metadata is not None:
             data.update(b"\x01" + _utf8("".join(_texts(self.metadata))))
         if self.rule_set is not None:
-            data.update(b"\x01" + dump(self.rule_set))
+            data.update(b"\x01" + _utf8("".join(_rule_texts(self.rule_set))))
         return data.digest()
+
+    def with_references(self, references: tuple[Reference, ...]) -> Content:
+        """The same, with other references."""
+        return Content(self.schema_type, self.schema, references, self.metadata, self.rule_set)
 
     def to_json(self) -> Json:
         """The fields of answers and records; AVRO is not named, as clients of any age expect."""
@@ -70,21 +74,41 @@ def _texts(value: Any) -> Iterator[str]:
                 yield from [found[key]] if part == "properties" else sorted(found[key])
 
 
+def _rule_texts(rule_set: Json) -> Iterator[str]:
+    """All that rules say, in the order in which Confluent's registry names them."""
+    for part in ("migrationRules", "domainRules", "encodingRules"):
+        for rule in rule_set.get(part) or ():
+            yield from (rule[name] for name in ("name", "doc", "kind", "mode", "type") if rule.get(name) is not None)
+            yield from rule.get("tags") or ()
+            yield from (text for pair in (rule.get("params") or {}).items() for text in pair)
+            yield from (rule[name] for name in ("expr", "onSuccess", "onFailure") if rule.get(name) is not None)
+            yield "\x01" if rule.get("disabled") else ""
+    yield str(rule_set.get("enableAt") or "")
+
+
 class Version:
     """A version of a subject. Made of a record and never changed: a deletion makes another.
 
     Its content and what names it are made when they are asked for.
     """
 
-    __slots__ = ("_content", "_digest", "id", "is_deleted", "subject", "version")
+    __slots__ = ("_content", "_digest", "id", "is_deleted", "subject", "timestamp_ms", "version")
 
     def __init__(
-        self, subject: str, version: int, number: int, content: Content | Unread, *, is_deleted: bool = False
+        self,
+        subject: str,
+        version: int,
+        number: int,
+        content: Content | Unread,
+        *,
+        is_deleted: bool = False,
+        timestamp_ms: int = 0,
     ) -> None:
         self.subject = subject
         self.version = version
         self.id = number
         self.is_deleted = is_deleted
+        self.timestamp_ms = timestamp_ms  # of its record; 0: it has none yet
         self._content = content
         self._digest = b""
 
@@ -120,14 +144,21 @@ class Version:
         text = self.digest.hex()
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
-    def deleted(self) -> Version:
+    def deleted(self, timestamp_ms: int = 0) -> Version:
         """The same, softly deleted."""
-        return Version(self.subject, self.version, self.id, self._content, is_deleted=True)
+        kept = timestamp_ms or self.timestamp_ms
+        return Version(self.subject, self.version, self.id, self._content, is_deleted=True, timestamp_ms=kept)
+
+    def stands(self) -> Json:
+        """When its record was written, and whether it is deleted."""
+        if self.timestamp_ms:
+            return {"ts": self.timestamp_ms, "deleted": self.is_deleted}
+        return {"deleted": True} if self.is_deleted else {}
 
     def to_json(self) -> Json:
         """As it is answered."""
         shown = {"subject": self.subject, "version": self.version, "id": self.id, "guid": self.guid}
-        return {**shown, **self.content.to_json(), **({"deleted": True} if self.is_deleted else {})}
+        return {**shown, **self.content.to_json(), **self.stands()}
 
     def to_value(self) -> Json:
         """As its record has it."""
@@ -135,10 +166,10 @@ class Version:
         return {**shown, **self.content.to_json(), "deleted": self.is_deleted}
 
 
-def version_of(subject: str, version: int, value: Json | Unread) -> Version:
+def version_of(subject: str, version: int, value: Json | Unread, timestamp_ms: int = 0) -> Version:
     """What a record says. Errors: ValueError."""
     if isinstance(value, Unread):
-        return Version(subject, version, value.number, value)
+        return Version(subject, version, value.number, value, timestamp_ms=timestamp_ms)
     content = Content(
         value.get("schemaType") or AVRO,
         value["schema"],
@@ -146,4 +177,5 @@ def version_of(subject: str, version: int, value: Json | Unread) -> Version:
         value.get("metadata"),
         value.get("ruleSet"),
     )
-    return Version(subject, version, value["id"], content, is_deleted=bool(value.get("deleted")))
+    is_deleted = bool(value.get("deleted"))
+    return Version(subject, version, value["id"], content, is_deleted=is_deleted, timestamp_ms=timestamp_ms)

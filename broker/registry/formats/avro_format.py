@@ -14,8 +14,9 @@ from avro.schema import make_avsc_object
 
 from broker.registry.formats.avro_given import check_defaults, check_names, prepared
 from broker.registry.formats.avro_rules import differences
-from broker.registry.formats.avro_text import canonical, normalized
+from broker.registry.formats.avro_text import canonical, normalized, resolved
 from broker.registry.formats.json_tree import in_reference, tree_of
+from broker.registry.formats.tags import tagged_avro
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
@@ -27,19 +28,22 @@ ERROR_LETTERS: Final = 2000
 
 
 class Parsed(NamedTuple):
-    """A schema, as JSON and as `avro` sees it; `known`: the names that its references define."""
+    """A schema, as JSON and as `avro` sees it; its references likewise, and the names that they define."""
 
     tree: Any
     schema: Any
     known: frozenset[str]
+    references: tuple[Any, ...]
 
 
 def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     """A schema that is stored already may have names that Avro's standard does not allow. Errors: SchemaFaultError."""
     is_new = job is not None and job.is_new
     names = Names(validate_names=is_new)
+    references = []
     for name, text in source.references:
-        _made(prepared(tree_of(text, name), frozenset(names.names)), names, name)
+        references.append(prepared(tree_of(text, name), frozenset(names.names)))
+        _made(references[-1], names, name)
     known = frozenset(names.names)
     tree = prepared(tree_of(source.schema, ""), known)
     schema = _made(tree, names, "")
@@ -47,14 +51,17 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
         check_names(tree)
     if is_new:
         check_defaults(schema)
-    return Parsed(tree, schema, known)
+    return Parsed(tree, schema, known, tuple(references))
 
 
 def text(parsed: Parsed, form: str, normalize: bool) -> str:
-    """The canonical or the normalized form; Avro knows no other but "resolved", which is not made here."""
-    if form not in ("", "default"):
-        raise SchemaFaultError(f"Avro schemas have no format {form!r:.40} here")
+    """The canonical or the normalized form, or "resolved"; Java passes over the names of others."""
+    if form == "resolved":
+        return resolved(parsed.tree, parsed.known, parsed.references)
     return (normalized if normalize else canonical)(parsed.tree, parsed.known)
+
+
+tagged = tagged_avro
 
 
 def compare(reader: Parsed, writer: Parsed) -> list[Finding]:

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterable, Set
 
 PRIMITIVES: Final = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 NAMED: Final = frozenset(("record", "error", "enum", "fixed"))
@@ -29,6 +29,29 @@ def canonical(tree: Any, known: Set[str]) -> str:
 def normalized(tree: Any, known: Set[str]) -> str:
     """As Confluent's registry stores it where "normalize" is set: normalized, parsed again, and written by Java."""
     return _dump(_Canonical(known).write(_Normalized(known).write(tree, ""), ""))
+
+
+def resolved(tree: Any, known: Set[str], references: Iterable[Any]) -> str:
+    """As Java writes it without the schemas that it refers to: what they define stands where it is named first."""
+    definitions: dict[str, Any] = {}
+    for each in references:
+        _define(each, "", definitions)
+    return _dump(_Resolved(known, definitions).write(tree, ""))
+
+
+def _define(node: Any, space: str, found: dict[str, Any]) -> None:
+    """Find the definitions in a schema, by their full names."""
+    if isinstance(node, list):
+        for each in node:
+            _define(each, space, found)
+    if not isinstance(node, dict):
+        return
+    if node["type"] in NAMED:
+        full = full_name(node["name"], node.get("namespace"), space)
+        found[full] = {**node, "name": full}
+        space = space_of(full)
+    for part in (*(each["type"] for each in node.get("fields") or ()), node.get("items"), node.get("values")):
+        _define(part, space, found)
 
 
 def _dump(value: Any) -> str:
@@ -73,7 +96,7 @@ class _Canonical:
             return {"type": kind, **rest} if rest else kind
         return self._name(kind, space)
 
-    def _name(self, name: str, space: str) -> str:
+    def _name(self, name: str, space: str) -> Any:
         """What was defined before, or a primitive type."""
         full = self._resolve(name, space)
         if full in PRIMITIVES:
@@ -123,6 +146,22 @@ class _Canonical:
         if field.get("aliases"):
             made["aliases"] = field["aliases"]
         return made | {key: value for key, value in field.items() if key not in OF_FIELD}
+
+
+class _Resolved(_Canonical):
+    """With the definitions of references; `definitions`: by full name."""
+
+    def __init__(self, known: Set[str], definitions: dict[str, Any]) -> None:
+        super().__init__(known)
+        self._left = dict(definitions)
+
+    def _name(self, name: str, space: str) -> Any:
+        node = self._left.pop(self._resolve(name, space), None)
+        return super()._name(name, space) if node is None else self._named(node, node["type"], space)
+
+    def _named(self, node: dict[str, Any], kind: str, space: str) -> dict[str, Any]:
+        self._left.pop(full_name(node["name"], node.get("namespace"), space), None)
+        return super()._named(node, kind, space)
 
 
 class _Normalized(_Canonical):

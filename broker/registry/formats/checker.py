@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker.registry.formats.finding import Finding
-    from broker.registry.jobs import Job, Source
+    from broker.registry.jobs import Job, Source, Tag
 
 SHOWN: Final = 10 * 1024  # letters of an earlier schema in the messages
 # By type: where its format is, and what brings the library.
@@ -39,6 +39,9 @@ class Format(Protocol):
     def text(self, parsed: Any, form: str, normalize: bool) -> str:
         """The canonical form, or the one that is named. Errors: SchemaFaultError."""
 
+    def tagged(self, schema: str, tags: Sequence[Tag]) -> str:
+        """A schema with other tags. Errors: SchemaFaultError: what is to be tagged is not there."""
+
     def compare(self, reader: Any, writer: Any) -> list[Finding]:
         """Why the first cannot read what was written by the second; none: it can."""
 
@@ -46,6 +49,8 @@ class Format(Protocol):
 def check(job: Job, protoc: Protoc) -> Checked:
     """Errors: SchemaFaultError."""
     format_ = _format(job.schema.schema_type)
+    if job.tags:
+        job = job._replace(schema=job.schema._replace(schema=format_.tagged(job.schema.schema, job.tags)))
     parsed = _parsed(format_, job.schema, protoc, job)
     text = format_.text(parsed, job.form, job.normalize)
     messages, differences = _compared(format_, parsed, job, protoc)

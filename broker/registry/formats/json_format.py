@@ -14,6 +14,7 @@ from broker.registry.formats.json_model import model
 from broker.registry.formats.json_patterns import check_patterns
 from broker.registry.formats.json_rules import differences
 from broker.registry.formats.json_tree import tree_of
+from broker.registry.formats.tags import tagged_json
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
     There are no other forms: the word is ignored, as Confluent's registry ignores it.
     """
     return json.dumps(parsed.tree, ensure_ascii=False, separators=(",", ":"), sort_keys=normalize)
+
+
+tagged = tagged_json
 
 
 def compare(reader: Parsed, writer: Parsed) -> list[Finding]:

@@ -44,7 +44,7 @@ class Schemas:
         for item in items:
             call = _call(item)
             try:
-                made: Any = call.route.load()(state, call.ask)
+                made: Any = call.route.load()(state, call.ask(state))
                 decision = await self._driven(made) if isinstance(made, Generator) else made
                 for record in decision.records:
                     state.replay(record)

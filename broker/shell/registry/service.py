@@ -7,8 +7,10 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
-from broker.registry.errors import store_failed
+from broker.registry.contexts import normalized, out_of_contexts
+from broker.registry.errors import RegistryError, store_failed, unreadable
 from broker.registry.jobs import Ask, Checked, Decision, Job, SchemaFaultError
+from broker.registry.records import SCHEMA, decode, encode
 from broker.registry.routes import find, words_of
 from broker.shell.registry.kept import Kept
 from broker.shell.registry.store import Store, StoreError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.registry.jobs import Source, Steps
+    from broker.registry.records import Record
     from broker.registry.routes import Route
     from broker.registry.state import RegistryState
     from broker.shell.cluster_server import ClusterServer
@@ -35,17 +38,24 @@ class Call:
 
     def __init__(self, method: str, target: str) -> None:
         path, _, query = target.partition("?")
-        self.route, words = find(method, words_of(path))
-        self.words = {name: unquote(word) for name, word in words.items()}
         self.query: dict[str, str] = {}
         self.body: dict[str, Any] = {}
         for name, value in parse_qsl(query, keep_blank_values=True):  # a name given again: key and value of metadata
             self.query[name] = f"{self.query[name]}\0{value}" if name in self.query else value
+        try:
+            self.route, words = find(method, out_of_contexts(words_of(path), self.query))
+        except ValueError as error:
+            raise RegistryError(400, 400, str(error)) from None
+        self.words = {name: unquote(word) for name, word in words.items()}
 
-    @property
-    def ask(self) -> Ask:
-        """What the registry's functions are given."""
-        return Ask(self.words, self.query, self.body)
+    def ask(self, state: RegistryState, cluster_id: str = "") -> Ask:
+        """What the registry's functions are given: subjects by the names that aliases stand for."""
+        words, query = self.words, self.query
+        if "subject" in words and self.route.is_of_subject:
+            words = {**words, "subject": state.alias(normalized(words["subject"]))}
+        elif query.get("subject") and "id" in words:
+            query = {**query, "subject": state.alias(normalized(query["subject"]))}
+        return Ask(words, query, self.body, cluster_id)
 
 
 class Registry:
@@ -96,10 +106,25 @@ class Registry:
                     made = _decided(await self._store.read(), call, known, faults)
                 if isinstance(made, Decision):
                     if made.records:
-                        await self._store.append(made.records)
+                        await self._append(made.records)
                     return made.answer
             await self._examine(made, known, faults)
         raise StoreError("another program writes to the topic all the time")
+
+    async def _append(self, records: tuple[Record, ...]) -> None:
+        """Append records that can be read again, and see that they were. Errors: RegistryError, StoreError."""
+        for record in records:
+            try:
+                decode(*encode(record))
+            except ValueError as error:
+                raise unreadable(error) from None
+        await self._store.append(records)
+        state = await self._store.read()
+        for record in records:
+            if record.kind == SCHEMA and isinstance(record.value, dict) and record.subject is not None:
+                row = state.get(record.subject, record.version, deleted=True)
+                if row is None or row.id != record.value["id"]:
+                    raise StoreError(f"version {record.version} of {record.subject} was written, and is not there")
 
     async def _examine(self, job: Job, known: dict[Job, Found], faults: dict[Source, SchemaFaultError]) -> None:
         found = known[job] = await self._examiner.check(job)
@@ -108,7 +133,7 @@ class Registry:
 
     async def _decide(self, state: RegistryState, call: Call) -> Decision:
         serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
-        made = serve(state, call.ask)
+        made = serve(state, call.ask(state, self.cluster.broker.cluster_id))
         return await self._driven(made) if isinstance(made, Generator) else made
 
     async def _driven(self, steps: Steps) -> Decision:
@@ -127,7 +152,7 @@ def _decided(
 ) -> Decision | Job:
     """What a request does, by what was found out; else what has to be found out. Errors: RegistryError."""
     serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
-    made = serve(state, call.ask)
+    made = serve(state, call.ask(state))
     if not isinstance(made, Generator):
         return made
     try:

@@ -164,7 +164,7 @@ class Store:
         try:
             found = decode(record.key, record.value)
             if found is not None:
-                self.state.replay(found)
+                self.state.replay(found, record.timestamp)
         except ValueError as error:
             self.state.replay_refused(f"offset {offset}: {error}")
             logger.warning("%s, offset %d is passed over: %s", SCHEMAS_TOPIC, offset, error)

@@ -6,11 +6,11 @@ import json
 
 from broker.registry.errors import RegistryError
 from broker.registry.formats import checker
-from broker.registry.jobs import Ask, SchemaFaultError
+from broker.registry.jobs import SchemaFaultError
 from broker.registry.records import decode, encode
-from broker.registry.routes import find, words_of
 from broker.registry.state import RegistryState
 from broker.shell.registry.protoc import compiled
+from broker.shell.registry.service import Call
 
 
 def check(job):
@@ -26,11 +26,10 @@ class RegistryKit:
         self.jobs = 0
 
     def ask(self, method, target, body=None):
-        path, _, query = target.partition("?")
-        parameters = dict(pair.split("=", 1) for pair in query.split("&") if pair)
         try:
-            route, words = find(method, words_of(path))
-            made = route.load()(self.state, Ask(words, parameters, body or {}))
+            call = Call(method, target)
+            call.body = body or {}
+            made = call.route.load()(self.state, call.ask(self.state))
             decision = self.driven(made) if hasattr(made, "send") else made
         except RegistryError as error:
             return error.status, error.code, str(error)
@@ -61,6 +60,15 @@ class RegistryKit:
     def register(self, subject, schema, **more):
         text = schema if isinstance(schema, str) else json.dumps(schema)
         return self.ask("POST", f"/subjects/{subject}/versions", {"schema": text, **more})
+
+    def clean(self):
+        """What the log's cleaner does: the last record of a key is left, and of those none that is a tombstone."""
+        last = {key: number for number, (key, _) in enumerate(self.log)}
+        self.log = [row for number, row in enumerate(self.log) if last[row[0]] == number and row[1] is not None]
+
+    def restart(self):
+        """Go on with what the records say."""
+        self.state = self.replayed()
 
     def replayed(self):
         """The state that a start makes of the records."""

@@ -27,9 +27,9 @@ def test_config_of_a_subject_stands_before_the_global_one(registry):
     [
         ({"compatibility": "SOME"}, 42203),
         ({"normalize": "yes"}, 422),
-        ({"alias": "orders"}, 501),
-        ({"compatibilityGroup": "major"}, 501),
-        ({"defaultRuleSet": {"domainRules": []}}, 501),
+        ({"alias": 5}, 422),
+        ({"compatibilityGroup": ["major"]}, 422),
+        ({"defaultRuleSet": {"domainRules": [{"name": "a b", "type": "CEL"}]}}, 42210),
         ({"compatibilityPolicy": "LENIENT"}, 501),
     ],
 )

@@ -35,6 +35,6 @@ def test_broker_and_its_control_endpoint_load_nothing_of_the_registry():
 
 @pytest.mark.heavy
 def test_registry_loads_the_libraries_of_formats_in_its_other_process_alone():
-    found = loaded_by("broker.shell.registry.open", "broker.registry.register", "broker.registry.reading")
+    found = loaded_by("broker.shell.registry.open", "broker.registry.registering.register", "broker.registry.reading")
     assert [name for name in found if not name.startswith("broker.")] == []
     assert [name for name in found if name.startswith("broker.registry.formats")] == []

@@ -110,3 +110,28 @@ def test_what_is_no_schema_is_examined_once_however_the_subject_moves(registry):
         served(registry, "a", "bad")
     assert sum(job.schema.schema == "bad" for job in registry._examiner.jobs) == 1
     assert json.dumps(sorted(registry._store.state.subjects)) == '["a"]'
+
+
+def test_what_could_not_be_read_again_is_refused_and_takes_no_id(registry):
+    assert served(registry, "s", "one")["id"] == 1
+    with pytest.raises(RegistryError, match="could not be read again") as refusal:
+        served(registry, "s", "half a pair: \ud800")
+    assert refusal.value.code == 42201
+    assert served(registry, "t", "two")["id"] == 2
+
+
+def test_id_after_the_last_one_is_refused(registry):
+    registry._store.state.highest_ids["."] = (1 << 31) - 1
+    with pytest.raises(RegistryError, match="could not be read again"):
+        served(registry, "s", "one")
+    assert registry._store.state.subjects == {}
+
+
+def test_what_was_written_and_is_not_there_is_no_answer(registry):
+    async def lost(records):
+        pass
+
+    registry._store.append = lost
+    with pytest.raises(RegistryError) as refusal:
+        served(registry, "s", "one")
+    assert refusal.value.code == 50001

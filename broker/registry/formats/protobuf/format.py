@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,7 +19,8 @@ from google.protobuf.message import DecodeError
 from broker.registry.formats.protobuf.known import KNOWN
 from broker.registry.formats.protobuf.names import Names
 from broker.registry.formats.protobuf.rules import Types, differences
-from broker.registry.formats.protobuf.text import text_of_descriptor
+from broker.registry.formats.protobuf.tags import tagged
+from broker.registry.formats.protobuf.text import json_name, text_of_descriptor
 from broker.registry.formats.protobuf.tree import tree_of_proto
 from broker.registry.formats.protobuf.written import written
 from broker.registry.jobs import SchemaFaultError
@@ -29,17 +31,22 @@ if TYPE_CHECKING:
     from broker.registry.formats.protobuf.nodes import Block
     from broker.registry.jobs import Job, Source
 
+__all__ = ("compare", "parse", "tagged", "text")
 MAIN: Final = "default.proto"
 BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 ERROR_LETTERS: Final = 1000
 
 
 class Parsed(NamedTuple):
-    """A schema as it is written, and its descriptors: of its own file, and of all files that it needs."""
+    """A schema as it is written, and its descriptors: of its own file, and of all files that it needs.
+
+    serialized   makes the bytes of its own file's, with all options.
+    """
 
     tree: Block
     main: Any
     files: list[Any]
+    serialized: Callable[[], bytes]
 
 
 def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
@@ -50,7 +57,31 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     main = next(each for each in files if each.name == MAIN)
     tree = tree_of_proto(schema)[0]
     _mark_maps(tree.messages, main.message_type)
-    return Parsed(tree, main, files)
+    return Parsed(tree, main, files, lambda: _serialized(schema, references, protoc, main))
+
+
+def _serialized(schema: str, references: dict[str, str], protoc: Protoc, main: Any) -> bytes:
+    """The descriptor with its options, where protoc knows them all, and names in JSON where they were given."""
+    named = {_checked(name): _bare(each) for name, each in references.items()}
+    try:
+        files = FileDescriptorSet.FromString(protoc({**KNOWN, **named, MAIN: schema}, MAIN)).file
+        found = next(each for each in files if each.name == MAIN)
+    except SchemaFaultError:
+        found = main
+    for message in found.message_type:
+        _clear_names(message)
+    for field in found.extension:
+        field.ClearField("json_name")
+    return bytes(found.SerializeToString())
+
+
+def _clear_names(message: Any) -> None:
+    """Drop names in JSON that are those of the fields."""
+    for field in (*message.field, *message.extension):
+        if field.json_name == json_name(field.name):
+            field.ClearField("json_name")
+    for nested in message.nested_type:
+        _clear_names(nested)
 
 
 def _mark_maps(blocks: list[Block], messages: Any) -> None:
@@ -66,7 +97,7 @@ def _mark_maps(blocks: list[Block], messages: Any) -> None:
 def text(parsed: Parsed, form: str, normalize: bool) -> str:
     """The .proto, or by `form` its descriptor in base64 or the .proto without extensions. Errors: SchemaFaultError."""
     if form == "serialized":
-        return base64.b64encode(parsed.main.SerializeToString()).decode()
+        return base64.b64encode(parsed.serialized()).decode()
     if form not in ("", "default", "ignore_extensions"):
         return ""  # what Confluent's registry answers
     names = Names(parsed.files, parsed.tree) if normalize else None

@@ -240,12 +240,12 @@ def _specials(field: Any) -> list[str]:
         elif is_text:
             value = quoted(value)
         found.append(f"default = {value}")
-    if field.json_name and field.json_name != _json_name(field.name):
+    if field.json_name and field.json_name != json_name(field.name):
         found.append(f"json_name = {quoted(field.json_name)}")
     return found
 
 
-def _json_name(name: str) -> str:
+def json_name(name: str) -> str:
     """The name in JSON of a field that names none."""
     made, rises = "", False
     for letter in name:

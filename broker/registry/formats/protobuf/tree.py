@@ -327,7 +327,7 @@ class _Reader:
 
 
 def _is_hidden(option: Option) -> bool:
-    return option.is_custom or option.name == "map_entry"
+    return option.is_custom or option.name in ("map_entry", "feature_support")
 
 
 def _letter(match: re.Match[str]) -> str:

@@ -1,0 +1,108 @@
+"""A schema is found again: with references to the latest, in one piece, normalized; and its id is not given twice."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from registry_kit import record_of
+
+ONE = record_of(id="long")
+MONEY = {"type": "record", "name": "shop.Money", "fields": [{"name": "cents", "type": "long"}]}
+ORDER = {"type": "record", "name": "shop.Order", "fields": [{"name": "price", "type": "shop.Money"}]}
+WHOLE = {"type": "record", "name": "shop.Order", "fields": [{"name": "price", "type": MONEY}]}
+LATEST = [{"name": "shop.Money", "subject": "money", "version": -1}]
+FIRST = [{"name": "shop.Money", "subject": "money", "version": 1}]
+
+
+@pytest.fixture
+def ordered(registry):
+    registry.register("money", MONEY)
+    assert registry.register("order", ORDER, references=LATEST)["id"] == 2
+    return registry
+
+
+def test_reference_to_the_latest_is_stored_with_its_number(ordered):
+    assert ordered.ask("GET", "/schemas/ids/2")["references"] == FIRST
+    assert ordered.ask("GET", "/subjects/money/versions/1/referencedby") == [2]
+    assert ordered.ask("DELETE", "/subjects/money/versions/1")[:2] == (422, 42206)
+    for references in (LATEST, FIRST):
+        body = {"schema": json.dumps(ORDER), "references": references}
+        assert ordered.ask("POST", "/subjects/order", body)["id"] == 2
+
+
+def test_reference_to_the_latest_of_nothing_is_refused(registry):
+    assert registry.register("order", ORDER, references=LATEST)[:2] == (422, 42201)
+
+
+def test_schema_in_one_piece_is_the_one_with_references(ordered):
+    assert ordered.ask("POST", "/subjects/order", {"schema": json.dumps(WHOLE)})["version"] == 1
+    assert ordered.register("order", WHOLE)["id"] == 2
+    other = json.dumps(WHOLE).replace("cents", "euros")
+    assert ordered.ask("POST", "/subjects/order", {"schema": other})[:2] == (404, 40403)
+
+
+def test_schema_in_one_piece_is_found_over_several_levels(ordered):
+    basket = {"type": "record", "name": "Basket", "fields": [{"name": "a", "type": "shop.Order"}]}
+    basket["fields"].append({"name": "b", "type": "shop.Money"})
+    references = [{"name": "shop.Order", "subject": "order", "version": 1}]
+    ordered.register("basket", basket, references=references)
+    whole = {**basket, "fields": [{"name": "a", "type": WHOLE}, {"name": "b", "type": "shop.Money"}]}
+    assert ordered.ask("POST", "/subjects/basket", {"schema": json.dumps(whole)})["version"] == 1
+    resolved = ordered.ask("GET", "/subjects/basket/versions/1?format=resolved")["schema"]
+    assert resolved.count('"cents"') == 1
+    assert json.loads(resolved)["fields"][1] == {"name": "b", "type": "shop.Money"}
+
+
+def test_normalized_references_are_sorted_and_not_repeated(registry):
+    for name in ("b", "a"):
+        registry.register(name, {"type": "record", "name": name.upper(), "fields": []})
+    rows = [{"name": name.upper(), "subject": name, "version": 1} for name in ("b", "a", "b")]
+    registry.ask("PUT", "/config", {"normalize": True})
+    registry.register("s", record_of(x="A", y="B"), references=rows)
+    assert registry.ask("GET", "/subjects/s/versions/1")["references"] == [rows[1], rows[0]]
+    body = {"schema": json.dumps(record_of(x="A", y="B")), "references": rows[1:]}
+    assert registry.ask("POST", "/subjects/s", body)["version"] == 1
+
+
+def test_new_schema_does_not_refer_to_what_is_deleted(registry):
+    registry.register("money", MONEY)
+    registry.ask("DELETE", "/subjects/money")
+    assert registry.register("order", ORDER, references=FIRST)[:2] == (422, 42201)
+
+
+def test_version_in_metadata_need_not_be_sent(registry):
+    body = {"schema": json.dumps(ONE), "metadata": {"properties": {"confluent:version": "1"}}}
+    assert registry.ask("POST", "/subjects/s/versions", body)["id"] == 1
+    assert registry.register("s", ONE)["id"] == 1
+    assert registry.ask("POST", "/subjects/s", {"schema": json.dumps(ONE)})["version"] == 1
+    assert registry.ask("GET", "/subjects/s/versions") == [1]
+
+
+def test_highest_id_outlives_the_schema_that_had_it(registry):
+    registry.register("s", ONE)
+    registry.register("t", MONEY)
+    registry.ask("DELETE", "/subjects/t")
+    registry.ask("DELETE", "/subjects/t?permanent=true")
+    registry.clean()
+    registry.restart()
+    assert registry.register("t", ORDER | {"fields": []})["id"] == 3
+
+
+def test_highest_id_outlives_a_version(registry):
+    registry.register("s", ONE)
+    registry.ask("DELETE", "/subjects/s/versions/1")
+    registry.ask("DELETE", "/subjects/s/versions/1?permanent=true")
+    registry.clean()
+    registry.restart()
+    assert registry.register("s", MONEY)["id"] == 2
+
+
+def test_highest_id_outlives_the_beginning_of_an_import(registry):
+    registry.register(":.c:s", ONE)
+    registry.ask("DELETE", "/subjects/:.c:s/versions/1")
+    registry.ask("PUT", "/mode/:.c:", {"mode": "IMPORT"})
+    registry.ask("DELETE", "/mode/:.c:")
+    registry.clean()
+    registry.restart()
+    assert registry.register(":.c:s", MONEY)["id"] == 2
