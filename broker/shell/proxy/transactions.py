@@ -112,7 +112,8 @@ async def _events(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
                 "producer_id": _of(request, "producer_id"),
                 "producer_epoch": _of(request, "producer_epoch"),
                 "added": _added(request),
-                "why": f"{entry.client_id}{': ' if notes.get('fault') else ''}{notes.get('fault', '')}",
+                "why": entry.client_id or "",
+                "fault": notes.get("fault", ""),
             }
         )
     return events

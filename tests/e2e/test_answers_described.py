@@ -1,0 +1,163 @@
+"""Every GET route of a filled broker, of its fork and of a proxy before it answers as /openapi.json describes it."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from described import fits
+
+from momus import Broker
+from momus.control import ControlError, NotOnUpstreamError
+
+LIMIT_S = 60
+BEGIN = "/_admin/clusters/{cluster}"
+CONFIG = {
+    "group.initial.rebalance.delay.ms": 0,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+ENDLESS = {"/events": "test_events.py", "/topics/{topic}/search": "page/test_page_search.py"}
+WORDS = {
+    "topic": "orders",
+    "group": "billing",
+    "transactional_id": "copier",
+    "snapshot": "full",
+    "subject": "orders-value",
+    "name": "gate",
+    "file": "index.html",
+}
+# What a cluster has not, and says so.
+REFUSED = {
+    "broker": {"/recording"},
+    "fork": {
+        "/recording", "/faults/gate", "/faults/gate/held", "/schemas", "/schemas/orders-value",
+        "/schemas/orders-value/changes", "/schemas/orders-value/topics",
+    },
+    "proxy": {"/recording"},
+}  # fmt: skip  # several to a line
+# where there are several answers of one shape: words of the path -> what is asked for as well
+MORE = {
+    "group": ["readers", "nobody"],
+    "transactional_id": ["left-open", "nobody"],
+    "topic": ["__consumer_offsets", "__transaction_state"],
+}
+
+
+class Server(NamedTuple):
+    """Whom to ask, and under which name it has the cluster."""
+
+    control: Any
+    cluster: str
+
+
+def transaction(address: str, name: str, end: str) -> Producer:
+    producer = Producer({"bootstrap.servers": address, "transactional.id": name})
+    producer.init_transactions(LIMIT_S)
+    producer.begin_transaction()
+    producer.produce("orders", end, key="k", headers={"h": "1"})
+    producer.flush(LIMIT_S)
+    if end:
+        getattr(producer, f"{end}_transaction")(LIMIT_S)
+    return producer
+
+
+def member(address: str, group: str, protocol: str) -> Consumer:
+    """A member that has read, and committed what it has read."""
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": group, "group.protocol": protocol, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["orders"])
+    assert consumer.poll(LIMIT_S) is not None
+    consumer.commit(asynchronous=False)
+    return consumer
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, Server]]:
+    with (
+        Broker(config=CONFIG, journal_mb=8) as broker,
+        Broker(upstream=broker.bootstrap_servers, journal_mb=8) as proxy,
+    ):
+        broker.create_topic("orders", partitions=2)
+        url = f"{broker.registry_url}/subjects/orders-value/versions"
+        for schema in ('"int"', '"long"'):
+            body, head = json.dumps({"schema": schema}).encode(), {"Content-Type": "application/json"}
+            urllib.request.urlopen(urllib.request.Request(url, body, head), timeout=LIMIT_S).close()
+        for each in (broker, proxy):
+            each.faults.add(fault="hold", api="DeleteTopics", name="gate")
+            each.faults.inject_error("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS", trigger="once")
+            for end in ("commit", "abort"):
+                transaction(each.bootstrap_servers, "copier", end)
+        opened = transaction(broker.bootstrap_servers, "left-open", "")
+        consumers = [
+            member(broker.bootstrap_servers, "billing", "classic"),
+            member(proxy.bootstrap_servers, "readers", "consumer"),
+        ]
+        late = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing"})
+        with pytest.raises(Exception, match="UNKNOWN_MEMBER_ID"):  # refused, and in the history of the group
+            late.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
+        acl = {"principal": "User:alice", "operation": "read", "resource": "topic", "name": "orders"}
+        broker.control.ask("POST", "/_admin/acls", {"acls": [acl]})
+        quota = {"entity": {"client_id": "c"}, "rates": {"producer_byte_rate": 1_000_000}}
+        broker.control.ask("POST", "/_admin/quotas", quota)
+        broker.snapshot("full")
+        fork = broker.fork()
+        yield {
+            "broker": Server(broker.control, "default"),
+            "fork": Server(broker.control, fork.name),
+            "proxy": Server(proxy.control, "default"),
+        }
+        for each in (*consumers, late):
+            each.close()
+        opened.abort_transaction(LIMIT_S)
+
+
+def paths_of(server: Server, described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each path to ask for, and the schema of its answer."""
+    numbers = [str(each["number"]) for each in server.control.ask("GET", "/_admin/journal")["entries"][-40:]]
+    for path, methods in described["paths"].items():
+        content = methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        if "application/json" not in content or path.removeprefix(BEGIN) in ENDLESS:
+            continue
+        schema = content["application/json"]["schema"]
+        words = {
+            **WORDS,
+            "cluster": server.cluster,
+            "number": numbers[0] if numbers else "1",
+            "user": "alice",
+            "id": "1",
+        }
+        yield path.format(**words), schema
+        for word, others in {**MORE, "number": numbers[1:]}.items():
+            if f"{{{word}}}" in path:
+                for other in others:
+                    yield path.format(**{**words, word: quote(other, safe="")}), schema
+
+
+@pytest.mark.parametrize("kind", ["broker", "fork", "proxy"])
+def test_every_answer_of_a_filled_cluster_is_as_described(servers, kind):
+    server = servers[kind]
+    described = server.control.ask("GET", "/openapi.json")
+    answered, wrong, refused = 0, [], {}
+    for path, schema in paths_of(server, described):
+        try:
+            answer = server.control.ask("GET", path)
+        except NotOnUpstreamError:
+            assert kind == "proxy"
+            continue
+        except ControlError as error:
+            if path.startswith(f"/_admin/clusters/{server.cluster}"):
+                refused[path.removeprefix(f"/_admin/clusters/{server.cluster}")] = str(error)
+            continue
+        answered += 1
+        if not fits(answer, schema, described):
+            wrong.append((path, str(answer)[:1500]))
+    assert wrong == []
+    assert answered > 60
+    assert refused.keys() == REFUSED[kind], refused
