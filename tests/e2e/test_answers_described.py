@@ -11,9 +11,15 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from described import fits
+from wire_peer import Peer
 
 from momus import Broker
 from momus.control import ControlError, NotOnUpstreamError
+from protocol.messages.share_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 
 LIMIT_S = 60
 BEGIN = "/_admin/clusters/{cluster}"
@@ -32,18 +38,19 @@ WORDS = {
     "name": "gate",
     "file": "index.html",
 }
-# What a cluster has not, and says so.
+# What a cluster has not, and says so; a share group commits nothing.
 REFUSED = {
-    "broker": {"/recording"},
+    "broker": {"/recording", "/groups/sharers/offsets"},
     "fork": {
-        "/recording", "/faults/gate", "/faults/gate/held", "/schemas", "/schemas/orders-value",
+        "/recording", "/groups/sharers/offsets", "/faults/gate", "/faults/gate/held", "/schemas",
+        "/schemas/orders-value",
         "/schemas/orders-value/changes", "/schemas/orders-value/topics",
     },
-    "proxy": {"/recording"},
+    "proxy": {"/recording", "/groups/sharers/offsets"},
 }  # fmt: skip  # several to a line
 # where there are several answers of one shape: words of the path -> what is asked for as well
 MORE = {
-    "group": ["readers", "nobody"],
+    "group": ["readers", "sharers", "nobody"],
     "transactional_id": ["left-open", "nobody"],
     "topic": ["__consumer_offsets", "__transaction_state"],
 }
@@ -78,6 +85,14 @@ def member(address: str, group: str, protocol: str) -> Consumer:
     return consumer
 
 
+def share_group(peer: Peer) -> None:
+    """A share group with start offsets and no member."""
+    places = [AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=1)]
+    topics = [AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=places)]
+    answer = peer.call(AlterShareGroupOffsetsRequest(group_id="sharers", topics=topics), 0)
+    assert answer.error_code == 0, answer.error_message
+
+
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, Server]]:
     with (
@@ -106,6 +121,8 @@ def servers() -> Iterator[dict[str, Server]]:
         broker.control.ask("POST", "/_admin/acls", {"acls": [acl]})
         quota = {"entity": {"client_id": "c"}, "rates": {"producer_byte_rate": 1_000_000}}
         broker.control.ask("POST", "/_admin/quotas", quota)
+        with Peer(broker) as peer:
+            share_group(peer)
         broker.snapshot("full")
         fork = broker.fork()
         yield {

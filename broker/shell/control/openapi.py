@@ -7,7 +7,7 @@ shapes of body and answer, a body and words of the path that work, and the statu
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints, is_typeddict
 
 from broker.shell.control import schemas
 from broker.shell.control.routes import (
@@ -60,8 +60,11 @@ def schema(shape: Shape, *, closed: bool = True) -> dict[str, Any]:
         return {"$ref": f"#/components/schemas/{shape.name}"}
     if shape is BYTES:
         return schemas.BYTES
-    if isinstance(shape, list):
-        return {"type": "array", "items": schema(shape[0], closed=closed)}
+    if is_typeddict(shape):
+        return _row(shape)
+    if isinstance(shape, list) or get_args(shape):  # [str], or the type of a row's field: list[str]
+        (item,) = get_args(shape) or shape
+        return {"type": "array", "items": schema(item, closed=closed)}
     if isinstance(shape, dict):
         if "*" in shape:
             return {"type": "object", "additionalProperties": schema(shape["*"], closed=closed)}
@@ -72,6 +75,13 @@ def schema(shape: Shape, *, closed: bool = True) -> dict[str, Any]:
         }
         return {**made, "additionalProperties": False} if closed else made
     return {"type": TYPES[shape]}
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """A row of broker/asks/rows.py; a later version may have more fields."""
+    fields = {name: schema(kind, closed=False) for name, kind in get_type_hints(row).items()}
+    required = [name for name in fields if name in row.__required_keys__]
+    return {"type": "object", "properties": fields, "required": required}
 
 
 def describe(routes: Routes) -> dict[str, Any]:

@@ -6,8 +6,8 @@ ClusterServer. A route of a cluster is declared once, "/clock", and served twice
 
 Bodies and answers are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), BYTES, a list with the shape
 of its items, a dict of fields, a dict with the key "*" for any names, Told(shape, name) for what is described further
-in schemas.py, or Optional_(shape) for a field that may be left out. Bodies are checked against their shape before the
-handler is called.
+in schemas.py, or Optional_(shape) for a field that may be left out. An answer may be a row of broker/asks/rows.py.
+Bodies are checked against their shape before the handler is called.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.share.dead_letters.addressee import has_queue, objection, queue_of, wants_copies
@@ -18,12 +18,13 @@ from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices, window
 
 if TYPE_CHECKING:
+    from broker.asks.rows import DeadLetters, GroupDetails, GroupRow, GroupRows, OffsetRow
     from broker.broker import Broker
     from broker.coordinator.groups.machine import GroupMachine
     from broker.shell.cluster_server import ClusterServer
 
 
-async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
     """A window on the groups; lag is that of all partitions that a group has committed, if all ends are known."""
     broker = cluster.broker
     found: dict[str, tuple[GroupMachine, str, str]] = {}
@@ -41,11 +42,11 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         async for name, _, state, kind in slices(cluster, list(listed(machine, shard.log.end_offset))):
             found[name] = machine, state, kind
     names, offset, total = await window(cluster, call, found)
-    rows = []
+    rows: list[GroupRow] = []
     for name in names:
         machine, state, kind = found[name]
         group = machine.groups.get(name)
-        row: dict[str, Any] = {
+        row: GroupRow = {
             "group": name,
             "type": kind,
             "state": state,
@@ -88,7 +89,7 @@ def end_of(broker: Broker, topic: str, index: int) -> int | None:
         return None
 
 
-async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_group(cluster: ClusterServer, call: Call) -> GroupDetails:
     """State, epochs, members with what they have and shall have, and offsets with lag; an unknown group is Dead.
 
     Of a share group also `dead_letters`: the queue, why it cannot be written to, and of each offset how many records
@@ -113,17 +114,17 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if found is None:
             continue
         end = end_of(broker, topic, index)
-        offsets.append(
-            {
-                "topic": topic,
-                "partition": index,
-                "committed": committed,
-                **({} if end is None else {"end": end, "lag": max(0, end - committed)}),
-                "metadata": found.metadata[:200],
-                "committed_ms": found.commit_timestamp_ms,
-                "member": owners.get(f"{topic}-{index}", ""),
-            }
-        )
+        row: OffsetRow = {
+            "topic": topic,
+            "partition": index,
+            "committed": committed,
+            "metadata": found.metadata[:200],
+            "committed_ms": found.commit_timestamp_ms,
+            "member": owners.get(f"{topic}-{index}", ""),
+        }
+        if end is not None:
+            row |= {"end": end, "lag": max(0, end - committed)}
+        offsets.append(row)
     offsets.sort(key=lambda each: (each["topic"], each["partition"]))
     return described
 
@@ -135,7 +136,7 @@ def _natural(place: str) -> list[tuple[bool, int, str]]:
     ]
 
 
-def _dead_letters(broker: Broker, group: str, offsets: list[dict[str, Any]]) -> dict[str, Any]:
+def _dead_letters(broker: Broker, group: str, offsets: list[OffsetRow]) -> DeadLetters:
     """The queue of a share group ("": none) and what keeps letters from it; each offset gets `archiving`."""
     metadata = broker.metadata
     for row in offsets:

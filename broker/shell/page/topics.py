@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
@@ -12,6 +12,7 @@ from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsRes
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from broker.asks.rows import ConfigRow, PartitionRow, TopicDetails, TopicRow, TopicRows
     from broker.broker import Broker
     from broker.cluster.topics import Topic
     from broker.shell.cluster_server import ClusterServer
@@ -28,16 +29,16 @@ SOURCES: Final = {
 }
 
 
-async def list_topics(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_topics(cluster: ClusterServer, call: Call) -> TopicRows:
     """A window on the topics. Records and bytes are those of all partitions."""
     broker = cluster.broker
     names, offset, total = await window(cluster, call, list(broker.metadata.topics))
-    rows = []
+    rows: list[TopicRow] = []
     for name in names:
         topic = broker.metadata.topics.get(name)
         if topic is None:  # deleted meanwhile
             continue
-        row: dict[str, Any] = {
+        row: TopicRow = {
             "topic": name,
             "internal": topic.internal,
             "partitions": len(topic.partitions),
@@ -78,14 +79,14 @@ def bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
     return found.log.log_start_offset, found.high_watermark
 
 
-async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_topic(cluster: ClusterServer, call: Call) -> TopicDetails:
     """One topic: its partitions, a window on them, and its configs. Errors: RefusedError."""
     broker, name = cluster.broker, call.words["topic"]
     topic = broker.metadata.topics.get(name)
     if topic is None:
         raise RefusedError(404, f"no such topic: {name:.100}")
     first = number(call, "offset", 0)
-    partitions = []
+    partitions: list[PartitionRow] = []
     async for info in slices(cluster, topic.partitions[first : first + MOST_PARTITIONS]):
         start, stable, end, size = ends(broker, topic, info.index)
         partitions.append(
@@ -111,7 +112,7 @@ async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     }
 
 
-async def configs_of(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+async def configs_of(cluster: ClusterServer, name: str) -> list[ConfigRow]:
     """The configs of a topic with their sources, its own first. Errors: RefusedError."""
     client = LocalClient(cluster.broker, cluster.config)
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)

@@ -14,6 +14,7 @@ from broker.shell.page.topics import UNREADABLE
 from broker.shell.page.windows import number, slices, window
 
 if TYPE_CHECKING:
+    from broker.asks.rows import TransactionDetails, TransactionEvent, TransactionRow, TransactionRows
     from broker.shell.cluster_server import ClusterServer
 
 MOST_RECORDS: Final = 5000  # of the newest in the log that are looked at
@@ -23,7 +24,7 @@ ENDS: Final = {"CompleteCommit": "all markers are written", "CompleteAbort": "al
 FENCED: Final = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_TXN_STATE", "TRANSACTIONAL_ID_NOT_FOUND")
 
 
-async def list_transactions(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_transactions(cluster: ClusterServer, call: Call) -> TransactionRows:
     """A window on the transactional ids."""
     broker = cluster.broker
     found: dict[str, Transaction] = {}
@@ -49,7 +50,7 @@ async def list_transactions(cluster: ClusterServer, call: Call) -> dict[str, Any
     }
 
 
-def _state(each: Transaction) -> dict[str, Any]:
+def _state(each: Transaction) -> TransactionRow:
     return {
         "transactional_id": each.transactional_id,
         "state": STATE_NAMES[each.state],
@@ -62,7 +63,7 @@ def _state(each: Transaction) -> dict[str, Any]:
     }
 
 
-async def show_transaction(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_transaction(cluster: ClusterServer, call: Call) -> TransactionDetails:
     """The present state of an id (Dead: there is none), and what happened to it, newest first. Errors: KafkaError."""
     name, broker, limit = call.words["transactional_id"], cluster.broker, number(call, "limit", 100, MOST_EVENTS, 1)
     if TRANSACTIONS_TOPIC not in broker.metadata.topics:
@@ -77,12 +78,12 @@ async def show_transaction(cluster: ClusterServer, call: Call) -> dict[str, Any]
     return {**_state(state), "groups": groups, "events": events[::-1][:limit]}
 
 
-def _unknown(name: str) -> dict[str, Any]:
+def _unknown(name: str) -> TransactionDetails:
     unknown = Transaction(name, -1, 0)
     return {**_state(unknown), "state": "Dead", "groups": [], "events": []}
 
 
-async def _steps(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+async def _steps(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
     """The states that the log has of an id."""
     broker = cluster.broker
     topic, index = (
@@ -104,13 +105,14 @@ async def _steps(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
             state = _state(each)
             added = [place for place in state["partitions"] if place not in before]
             before = set(state["partitions"])
-            events.append(_event(each.updated_ms, state["state"], state, added, ENDS.get(state["state"], "")))
+            producer = state["producer_id"], state["producer_epoch"]
+            events.append(_event(each.updated_ms, state["state"], producer, added, ENDS.get(state["state"], "")))
     finally:
         client.close()
     return events
 
 
-async def _refused(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+async def _refused(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
     """What the journal saw refused: zombies that were fenced."""
     ring = cluster.broker.clients.journal
     if ring is None:
@@ -126,21 +128,21 @@ async def _refused(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
         if getattr(request, "transactional_id", None) != name:
             continue
         notes = ring.notes(entry.peer, entry.correlation_id)
-        epoch = getattr(request, "producer_epoch", -1)
-        state = {"producer_id": getattr(request, "producer_id", -1), "producer_epoch": epoch}
+        producer = getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)
         why = f"{entry.client_id}: {entry.api}: {notes.get('why', '')}"
-        event = _event(entry.at_ms, ", ".join(errors), state, [], why)
-        events.append({**event, "fault": notes.get("fault", "")})
+        events.append(_event(entry.at_ms, ", ".join(errors), producer, [], why, notes.get("fault", "")))
     return events
 
 
-def _event(time_ms: int, what: str, state: dict[str, Any], added: list[str], why: str) -> dict[str, Any]:
+def _event(
+    time_ms: int, what: str, producer: tuple[int, int], added: list[str], why: str, fault: str = ""
+) -> TransactionEvent:
     return {
         "time_ms": time_ms,
         "what": what,
-        "producer_id": state["producer_id"],
-        "producer_epoch": state["producer_epoch"],
+        "producer_id": producer[0],
+        "producer_epoch": producer[1],
         "added": added,
         "why": why,
-        "fault": "",
+        "fault": fault,
     }

@@ -15,6 +15,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
 
 if TYPE_CHECKING:
+    from broker.asks.rows import TransactionDetails, TransactionEvent, TransactionRow, TransactionRows
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.proxy.upstream import Address, Upstream
 
@@ -24,14 +25,14 @@ MOST_EVENTS: Final = 500
 UNKNOWN: Final = -1  # an id, a time
 
 
-async def list_transactions(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_transactions(cluster: ClusterServer, call: Call) -> TransactionRows:
     """A window on the transactional ids of all coordinators. Errors: RefusedError."""
     found = await _listed(cluster.broker.upstream)
     names, offset, total = await window(cluster, call, found)
     by_place: dict[Address, list[str]] = {}
     for name in names:
         by_place.setdefault(found[name], []).append(name)
-    states: dict[str, dict[str, Any]] = {}
+    states: dict[str, TransactionRow] = {}
     for place, ids in by_place.items():
         states |= await _described(cluster.broker.upstream, place, ids)
     rows = [states.get(name) or _dead(name) for name in names]
@@ -47,7 +48,7 @@ async def _listed(upstream: Upstream) -> dict[str, Address]:
     return found
 
 
-async def _described(upstream: Upstream, place: Address, names: list[str]) -> dict[str, dict[str, Any]]:
+async def _described(upstream: Upstream, place: Address, names: list[str]) -> dict[str, TransactionRow]:
     answer = await upstream.ask_at(place, DescribeTransactionsRequest(transactional_ids=names), DESCRIBE_VERSION)
     return {
         row.transactional_id: {
@@ -65,7 +66,7 @@ async def _described(upstream: Upstream, place: Address, names: list[str]) -> di
     }
 
 
-def _dead(name: str) -> dict[str, Any]:
+def _dead(name: str) -> TransactionRow:
     return {
         "transactional_id": name,
         "state": "Dead",
@@ -78,7 +79,7 @@ def _dead(name: str) -> dict[str, Any]:
     }
 
 
-async def show_transaction(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_transaction(cluster: ClusterServer, call: Call) -> TransactionDetails:
     """The present state of an id (Dead: there is none), and what the journal saw of it, newest first."""
     name, limit = call.words["transactional_id"], number(call, "limit", 100, MOST_EVENTS, 1)
     state = None
@@ -90,14 +91,15 @@ async def show_transaction(cluster: ClusterServer, call: Call) -> dict[str, Any]
     return {**(state or _dead(name)), "groups": [], "events": events[::-1][:limit]}
 
 
-async def _events(cluster: ClusterServer, name: str) -> list[dict[str, Any]]:
+async def _events(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
     """The requests in the journal that named an id, and how they were answered."""
     ring = cluster.broker.clients.journal
     if ring is None:
         return []
     from broker.journal.reading import error_names, fits  # 5 ms: most proxies keep no journal
 
-    events, name_of = [], topic_name(cluster)
+    events: list[TransactionEvent] = []
+    name_of = topic_name(cluster)
     async for entry in slices(cluster, await newest(cluster, ring, MOST_PIECES), 50):
         if not fits(entry, {"transactional_id": name}, name_of):
             continue

@@ -25,6 +25,7 @@ from protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, Li
 from protocol.messages.group_admin import ListGroupsRequest
 
 if TYPE_CHECKING:
+    from broker.asks.rows import GroupDetails, GroupRow, GroupRows, OffsetRow, TopicDetails, TopicRow, TopicRows
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.proxy.upstream import Upstream
 
@@ -76,14 +77,14 @@ async def topic_with_offsets(client: LocalClient, name: str) -> tuple[Any, list[
     return found[0], [await offsets_of(client, found, time_ms, isolation) for time_ms, isolation in asked]
 
 
-async def list_topics(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_topics(cluster: ClusterServer, call: Call) -> TopicRows:
     """A window on the topics; records are those between the first and the last offset of all partitions."""
     client = LocalClient(cluster.broker, cluster.config)
     every = {topic.name: topic for topic in await topics_of(client)}
     names, offset, total = await window(cluster, call, list(every))
     shown = [every[name] for name in names]
     first, end = await offsets_of(client, shown, EARLIEST), await offsets_of(client, shown, LATEST)
-    rows = []
+    rows: list[TopicRow] = []
     for topic in shown:
         places = [(topic.name, each.partition_index) for each in topic.partitions]
         rows.append(
@@ -100,7 +101,7 @@ async def list_topics(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"offset": offset, "total": total, "topics": rows}
 
 
-async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_topic(cluster: ClusterServer, call: Call) -> TopicDetails:
     """One topic: its partitions, a window on them, and its configs. Errors: RefusedError."""
     client, name, begin = LocalClient(cluster.broker, cluster.config), call.words["topic"], number(call, "offset", 0)
     topic, (first, stable, end) = await topic_with_offsets(client, name)
@@ -128,7 +129,7 @@ async def show_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     }
 
 
-async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
     """A window on the groups of all brokers. Members, partitions and lag are those of the groups that are shown."""
     client, upstream = LocalClient(cluster.broker, cluster.config), _upstream(cluster)
     found: dict[str, Any] = {}
@@ -136,27 +137,29 @@ async def list_groups(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         answer = await upstream.ask_at(place, ListGroupsRequest(), GROUPS_VERSION)
         found |= {row.group_id: row for row in answer.groups}
     names, offset, total = await window(cluster, call, found)
-    rows = []
+    rows: list[GroupRow] = []
     for name in names:
         described = await _details(cluster, client, name)
         lags = [each.get("lag") for each in described["offsets"]]
-        row = {
+        row: GroupRow = {
             "group": name,
             "type": described["type"] or found[name].group_type,
             "state": described["state"],
             "members": len(described["members"]),
             "partitions": len(described["offsets"]),
         }
-        rows.append(row | ({} if None in lags else {"lag": sum(lags)}))
+        if None not in lags:
+            row["lag"] = sum(each for each in lags if each is not None)
+        rows.append(row)
     return {"offset": offset, "total": total, "loading": 0, "groups": rows}
 
 
-async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_group(cluster: ClusterServer, call: Call) -> GroupDetails:
     """State, epochs, members with what they have, and offsets with lag; an unknown group is Dead."""
     return await _details(cluster, LocalClient(cluster.broker, cluster.config), call.words["group"])
 
 
-async def _details(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+async def _details(cluster: ClusterServer, client: LocalClient, group: str) -> GroupDetails:
     found = await describe_group(cluster, client, group)
     if found["type"] == "share":
         if _upstream(cluster).serves(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS):
@@ -169,18 +172,17 @@ async def _details(cluster: ClusterServer, client: LocalClient, group: str) -> d
     for topic in committed:
         for each in topic.partitions:
             end = ends.get((topic.name, each.partition_index))
-            known = {} if end is None else {"end": end, "lag": max(0, end - each.committed_offset)}
-            found["offsets"].append(
-                {
-                    "topic": topic.name,
-                    "partition": each.partition_index,
-                    "committed": each.committed_offset,
-                    **known,
-                    "metadata": (each.metadata or "")[:200],
-                    "committed_ms": -1,
-                    "member": owners.get(f"{topic.name}-{each.partition_index}", ""),
-                }
-            )
+            row: OffsetRow = {
+                "topic": topic.name,
+                "partition": each.partition_index,
+                "committed": each.committed_offset,
+                "metadata": (each.metadata or "")[:200],
+                "committed_ms": -1,
+                "member": owners.get(f"{topic.name}-{each.partition_index}", ""),
+            }
+            if end is not None:
+                row |= {"end": end, "lag": max(0, end - each.committed_offset)}
+            found["offsets"].append(row)
     found["offsets"].sort(key=lambda each: (each["topic"], each["partition"]))
     return found
 

@@ -82,15 +82,15 @@ async def _state_of(cluster: ClusterServer) -> _State:
     for row in await _all(cluster, list_groups, "groups"):
         group = row["group"]
         asked = Call({"group": group}, {}, {})
-        for each in await committed(cluster, asked) if row["type"] != "share" else ():
-            found.offsets[group, each["topic"], each["partition"]] = each["offset"]
+        for place in await committed(cluster, asked) if row["type"] != "share" else ():
+            found.offsets[group, place["topic"], place["partition"]] = place["offset"]
         if members := (await show_group(cluster, asked))["members"]:
             found.members[(group,)] = sorted(members)
     return found
 
 
 async def _all(
-    cluster: ClusterServer, ask: Callable[[ClusterServer, Call], Awaitable[dict[str, Any]]], what: str
+    cluster: ClusterServer, ask: Callable[[ClusterServer, Call], Awaitable[Any]], what: str
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     while True:

@@ -16,6 +16,7 @@ from protocol.messages.share_offsets import DescribeShareGroupOffsetsRequest, De
 from protocol.messages.streams_group import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
+    from broker.asks.rows import GroupDetails, OffsetRow
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.local_client import LocalClient
 
@@ -29,13 +30,13 @@ SHARE_OFFSETS_VERSION: Final = 1
 TASKS: Final = {"active_tasks": "", "standby_tasks": " (standby)", "warmup_tasks": " (warm-up)"}
 
 
-async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+async def describe(cluster: ClusterServer, client: LocalClient, group: str) -> GroupDetails:
     """group, type, state, epochs, protocol, members, assignments, offsets ([]); a group that does not exist is Dead.
 
     Errors: RefusedError: it has no coordinator. KafkaError: the coordinator loads. StorageError, OSError.
     """
     kind, node_id = await _kind(cluster, client, group)
-    answer: dict[str, Any] = {
+    answer: GroupDetails = {
         "group": group,
         "type": "",
         "state": "Dead",
@@ -86,7 +87,7 @@ async def _kind(cluster: ClusterServer, client: LocalClient, group: str) -> tupl
     return getattr(shard.machine.groups.get(group), "group_type", "classic"), node_id
 
 
-def _add(answer: dict[str, Any], member: Any, epoch: int, has: list[str], target: list[str] | None) -> None:
+def _add(answer: GroupDetails, member: Any, epoch: int, has: list[str], target: list[str] | None) -> None:
     answer["members"].append(
         {
             "member": member.member_id,
@@ -112,7 +113,7 @@ def _add(answer: dict[str, Any], member: Any, epoch: int, has: list[str], target
         )
 
 
-def _add_epochs(cluster: ClusterServer, answer: dict[str, Any]) -> None:
+def _add_epochs(cluster: ClusterServer, answer: GroupDetails) -> None:
     """The epoch at which each partition was assigned, which no request tells."""
     machine = cluster.broker.groups.of(answer["group"]).machine
     group = None if machine is None else machine.groups.get(answer["group"])
@@ -154,7 +155,7 @@ def classic_places(data: bytes) -> list[str]:
     return [f"{topic.topic}-{index}" for topic in found.assigned_partitions for index in topic.partitions]
 
 
-async def share_offsets(cluster: ClusterServer, client: LocalClient, group: str) -> list[dict[str, Any]]:
+async def share_offsets(cluster: ClusterServer, client: LocalClient, group: str) -> list[OffsetRow]:
     """The start offsets of a share group, with their lag. Errors: RefusedError."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     node_id = cluster.broker.groups.coordinator_of(group)
@@ -162,18 +163,20 @@ async def share_offsets(cluster: ClusterServer, client: LocalClient, group: str)
     (found,) = (await client.call(request, SHARE_OFFSETS_VERSION, node_id)).groups
     _check(group, found)
     rows: Iterable[tuple[Any, Any]] = ((topic, each) for topic in found.topics for each in topic.partitions)
-    return [
-        {
+    answer: list[OffsetRow] = []
+    for topic, each in sorted(rows, key=lambda row: (row[0].topic_name, row[1].partition_index)):
+        row: OffsetRow = {
             "topic": topic.topic_name,
             "partition": each.partition_index,
             "committed": each.start_offset,
-            **({"end": each.start_offset + each.lag, "lag": each.lag} if each.lag >= 0 else {}),
             "metadata": "",
             "committed_ms": -1,
             "member": "",
         }
-        for topic, each in sorted(rows, key=lambda row: (row[0].topic_name, row[1].partition_index))
-    ]
+        if each.lag >= 0:
+            row |= {"end": each.start_offset + each.lag, "lag": each.lag}
+        answer.append(row)
+    return answer
 
 
 def _check(group: str, found: Any) -> None:

@@ -21,6 +21,7 @@ from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
+    from broker.asks.rows import GroupDetails, LagRow
     from broker.shell.cluster_server import ClusterServer
 
 DELETE_VERSION, LEAVE_VERSION = 2, 5
@@ -139,15 +140,24 @@ async def _wait(
                 await wait.pause()
 
 
-async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list[dict[str, Any]]:
+async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list[LagRow]:
     found = await describe(cluster, client, group)
     if found["type"] == "share":
-        rows = await share_offsets(cluster, client, group)
-        return [{key: row.get(key, 0) for key in ("topic", "partition", "committed", "end", "lag")} for row in rows]
+        shared = await share_offsets(cluster, client, group)
+        return [
+            {
+                "topic": row["topic"],
+                "partition": row["partition"],
+                "committed": row["committed"],
+                "end": row.get("end", 0),
+                "lag": row.get("lag", 0),
+            }
+            for row in shared
+        ]
     committed = await _committed(cluster, client, group)
     places = committed | {place: -1 for place in _assigned(found) if place not in committed}
     leaders = {topic: await leaders_of(client, topic) for topic in sorted({topic for topic, _ in places})}
-    rows = []
+    rows: list[LagRow] = []
     for (topic, index), offset in sorted(places.items()):
         leader = leaders[topic].get(index)
         if leader is None:
@@ -158,7 +168,7 @@ async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list
     return rows
 
 
-def _assigned(found: dict[str, Any]) -> list[Place]:
+def _assigned(found: GroupDetails) -> list[Place]:
     if found["type"] == "streams":
         return []  # its members have tasks; what they read is committed
     places = (each["partition"].rpartition("-") for each in found["assignments"])
@@ -172,7 +182,7 @@ async def _committed(cluster: ClusterServer, client: LocalClient, group: str) ->
     }
 
 
-async def _described(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+async def _described(cluster: ClusterServer, client: LocalClient, group: str) -> GroupDetails:
     """Errors: RefusedError: there is no such group, or its coordinator does not answer."""
     try:
         found = await describe(cluster, client, group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.asks.rows import TransactionDetails, TransactionRows
 from broker.shell.control.of_cluster.clock import CLOCK
 from broker.shell.control.of_cluster.lifetime import CLUSTER
 from broker.shell.control.of_cluster.snapshots import SNAPSHOT
@@ -11,25 +12,6 @@ from broker.shell.control.routes import Optional_, Route
 from broker.shell.page.windows import QUERY
 
 NODE: Final = {"id": int, "up": bool, "lags": bool, "paused": bool, "listeners": str, "leads": int, "in_sync": int}
-TRANSACTION: Final = {
-    "transactional_id": str,
-    "state": str,
-    "producer_id": int,
-    "producer_epoch": int,
-    "timeout_ms": int,
-    "start_ms": int,
-    "updated_ms": int,
-    "partitions": [str],
-}
-EVENT: Final = {
-    "time_ms": int,
-    "what": str,
-    "producer_id": int,
-    "producer_epoch": int,
-    "added": [str],
-    "why": str,
-    "fault": str,
-}
 SUBJECT: Final = {"subject": str, "type": str, "versions": int, "version": int, "id": int, "level": str, "mode": str}
 VERSION: Final = {
     "version": int,
@@ -67,7 +49,7 @@ ROUTES: Final = (
         "broker.shell.page.transactions:list_transactions",
         "Transactional ids by name, with their states: a window on those that pass the filter.",
         query=QUERY,
-        answer={"offset": int, "total": int, "loading": int, "transactions": [TRANSACTION]},
+        answer=TransactionRows,
     ),
     Route(
         "GET",
@@ -75,7 +57,7 @@ ROUTES: Final = (
         "broker.shell.page.transactions:show_transaction",
         "What happened to a transactional id, newest first: its states from the log, fenced zombies from the journal.",
         query={"limit": "so many events at most; 100"},
-        answer={**TRANSACTION, "groups": [str], "events": [EVENT]},
+        answer=TransactionDetails,
     ),
     Route(
         "GET",

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.asks.rows import GroupDetails, GroupRows
 from broker.shell.control.routes import Optional_, Route
 from broker.shell.page.windows import QUERY
 
-MEMBER: Final = {
-    "member": str,
-    "instance": str,
-    "client": str,
-    "host": str,
-    "epoch": int,
-    "has": int,
-    "target": int,
-}
-ASSIGNMENT: Final = {"partition": str, "member": str, "client": str, "since_epoch": int, "state": str}
-OFFSET: Final = {
-    "topic": str,
-    "partition": int,
-    "committed": int,
-    "end": Optional_(int),
-    "lag": Optional_(int),
-    "metadata": str,
-    "committed_ms": int,
-    "member": str,
-}
 COMMIT: Final = {
     "time_ms": int,
     "topic": str,
@@ -50,31 +31,14 @@ ROUTES: Final = (
         "broker.shell.page.groups:list_groups",
         "Groups of all types by name, with their lag: a window on those that pass the filter.",
         query=QUERY,
-        answer={
-            "offset": int,
-            "total": int,
-            "loading": int,
-            "groups": [
-                {"group": str, "type": str, "state": str, "members": int, "partitions": int, "lag": Optional_(int)}
-            ],
-        },
+        answer=GroupRows,
     ),
     Route(
         "GET",
         "/groups/{group}/details",
         "broker.shell.page.groups:show_group",
         "A group: epochs, members, who has which partition since which epoch and who shall have it, offsets and lag.",
-        answer={
-            "group": str,
-            "type": str,
-            "state": str,
-            "group_epoch": int,
-            "assignment_epoch": int,
-            "protocol": str,
-            "members": [MEMBER],
-            "assignments": [ASSIGNMENT],
-            "offsets": [OFFSET],
-        },
+        answer=GroupDetails,
     ),
     Route(
         "GET",

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.asks.rows import TopicDetails, TopicRows
 from broker.shell.control.routes import Medium, Optional_, Route
 from broker.shell.page.windows import QUERY
 
-TOPIC: Final = {
-    "topic": str,
-    "internal": bool,
-    "partitions": int,
-    "replicas": int,
-    "under_replicated": int,
-    "records": int,
-    "bytes": int,
-}
-PARTITION: Final = {
-    "partition": int,
-    "leader": int,
-    "leader_epoch": int,
-    "replicas": [int],
-    "isr": [int],
-    "start": int,
-    "stable": int,
-    "end": int,
-    "bytes": int,
-}
 FITTING: Final = {
     "key": "a text that is in the key",
     "value": "a text that is in the value",
@@ -51,7 +32,7 @@ ROUTES: Final = (
         "broker.shell.page.topics:list_topics",
         "Topics by name, with their sizes: a window on those that pass the filter.",
         query=QUERY,
-        answer={"offset": int, "total": int, "topics": [TOPIC]},
+        answer=TopicRows,
     ),
     Route(
         "GET",
@@ -59,14 +40,7 @@ ROUTES: Final = (
         "broker.shell.page.topics:show_topic",
         "A topic: its partitions, 1000 at most, and its configs with their sources.",
         query={"offset": "the first partition that is shown; 0"},
-        answer={
-            "topic": str,
-            "internal": bool,
-            "total": int,
-            "offset": int,
-            "partitions": [PARTITION],
-            "configs": [{"name": str, "value": str, "source": str}],
-        },
+        answer=TopicDetails,
     ),
     Route(
         "GET",
