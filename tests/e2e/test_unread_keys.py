@@ -53,8 +53,6 @@ def test_file_of_a_client_is_taken_and_what_is_not_obeyed_of_its_security_named(
 
 def test_proxy_of_the_kit_with_an_unknown_setting_does_not_start(shared_broker: Broker) -> None:
     proxy = Broker(upstream=shared_broker.bootstrap_servers, config={"ssl.cient.auth": "required"})
-    with pytest.raises(
-        BrokerError, match=r"ssl\.cient\.auth is no setting of a broker\. Did you mean"
-    ):
+    with pytest.raises(BrokerError, match=r"ssl\.cient\.auth is no setting of a broker\. Did you mean"):
         proxy.start()
     proxy.close()
