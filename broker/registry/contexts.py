@@ -67,7 +67,7 @@ def out_of_contexts(words: list[str], query: dict[str, str]) -> list[str]:
     """
     if words[:1] != ["contexts"] or len(words) < 3:
         return words
-    prefix, rest = _given_prefix(unquote(words[1])), words[2:]
+    prefix, rest = given_prefix(unquote(words[1])), words[2:]
     found, is_subject = [], False
     for number, word in enumerate(rest):
         found.append(_within(word, prefix) if is_subject else word)
@@ -81,7 +81,8 @@ def out_of_contexts(words: list[str], query: dict[str, str]) -> list[str]:
     return found
 
 
-def _given_prefix(context: str) -> str:
+def given_prefix(context: str) -> str:
+    """What the subjects of a context begin with that is named in a path: .c, c or :.c:. Errors: ValueError."""
     name = context.removeprefix(":").removesuffix(":")
     if ":" in name:
         raise ValueError(f"Context name '{name}' cannot contain a colon")

@@ -122,6 +122,11 @@ def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(422, 42208, f"The specified subject '{subject}' is not a valid.")
 
 
+def context_not_empty(context: str) -> RegistryError:
+    """It has subjects."""
+    return RegistryError(422, 42211, f"The specified context '{context}' is not empty.")
+
+
 def invalid_rules(text: str) -> RegistryError:
     """A rule set whose rules are not in order."""
     return RegistryError(422, 42210, f"Invalid ruleset: {text}")

@@ -90,11 +90,13 @@ class Checked(NamedTuple):
     text          the schema in the form that was asked for.
     messages      why it does not fit, as Confluent answers it; none: it fits.
     differences   the same for those who want to look.
+    fields        the names of its fields, where they are validated.
     """
 
     text: str
     messages: list[str]
     differences: list[Difference]
+    fields: tuple[str, ...] = ()
 
 
 class SchemaFaultError(Exception):

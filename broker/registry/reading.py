@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.registry import errors
-from broker.registry.contexts import ANY, DEFAULT, GLOBAL, context_of, is_whole, name_of, normalized, prefix_of
+from broker.registry.contexts import ANY, GLOBAL, context_of, is_whole, name_of, normalized
 from broker.registry.jobs import Decision
 from broker.registry.records import TYPES
 from broker.registry.requests import LATEST, number_of_path, sliced, subject_of, version_of_path
+from broker.registry.rules import has_rule
 from broker.registry.settled import formatted
 
 if TYPE_CHECKING:
@@ -33,16 +34,16 @@ def list_subjects(state: RegistryState, ask: Ask) -> Decision:
     """GET /subjects."""
     names = [
         name
-        for name in _named(state, ask)
+        for name in _named(state, ask, ANY)
         if any(_is_shown(row, ask) for row in state.subjects[name].values())
         and not (ask.flag("deletedOnly") and state.has(name))
     ]
     return Decision(sliced(ask, names))
 
 
-def _named(state: RegistryState, ask: Ask) -> list[str]:
-    """The subjects that a request asks for by what they begin with; without it those of all contexts."""
-    prefix = ask.query.get("subjectPrefix", ANY)
+def _named(state: RegistryState, ask: Ask, unsaid: str) -> list[str]:
+    """The subjects that a request asks for by what they begin with; `unsaid`: where it does not say it."""
+    prefix = ask.query.get("subjectPrefix", unsaid)
     if prefix.startswith(ANY):
         return [each for each in sorted(state.subjects) if name_of(each).startswith(prefix[len(ANY) :])]
     prefix = normalized(prefix) if prefix.startswith(":") else prefix
@@ -65,8 +66,7 @@ def list_versions(state: RegistryState, ask: Ask) -> Decision:
 def _found(state: RegistryState, ask: Ask, *, deleted: bool) -> Version:
     """A version; of a subject of the default context that has none, that of another context's subject of its name."""
     subject, version = subject_of(ask), version_of_path(ask)
-    others = [] if context_of(subject) != DEFAULT else [prefix_of(each) + subject for each in sorted(state.contexts)]
-    for each in (subject, *others):
+    for each in state.namesakes(subject):
         row = state.get(each, version, deleted=deleted and version != LATEST)
         if row is not None:
             return row
@@ -185,19 +185,20 @@ def get_ids_of_guid(state: RegistryState, ask: Ask) -> Decision:
 
 def list_schemas(state: RegistryState, ask: Ask) -> Decision:
     """GET /schemas: every version, or the latest of each subject; with `aliases` under their other names too."""
-    names = _named(state, ask)
+    names, rule = _named(state, ask, ""), ask.query.get("ruleType", "")
     others = _aliases(state, ask) if ask.flag("aliases") else {}
     rows: list[Json] = []
     for subject in sorted({*names, *(each for each in others if each in state.subjects)}):
         versions = [row for row in state.versions(subject, deleted=True) if _is_shown(row, ask)]
         for row in versions[-1:] if ask.flag("latestOnly") else versions:
-            rows.append({**row.to_json(), **({"aliases": others[subject]} if subject in others else {})})
+            if not rule or has_rule(row.content.rule_set, rule):
+                rows.append({**row.to_json(), **({"aliases": others[subject]} if subject in others else {})})
     return Decision(sliced(ask, rows))
 
 
 def _aliases(state: RegistryState, ask: Ask) -> dict[str, list[str]]:
     """The names that stand for subjects, of those that a request asks for."""
-    prefix = ask.query.get("subjectPrefix", ANY)
+    prefix = ask.query.get("subjectPrefix", "")
     found: dict[str, list[str]] = {}
     for name in sorted(each for each in state.configs if each is not None and each != GLOBAL):
         fits = name_of(name).startswith(prefix[len(ANY) :]) if prefix.startswith(ANY) else name.startswith(prefix)

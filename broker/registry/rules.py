@@ -64,6 +64,11 @@ def merged_rules(below: Json | None, above: Json | None) -> Json | None:
     return {**found, **({"enableAt": enabled} if enabled else {})}
 
 
+def has_rule(rules: Json | None, kind: str) -> bool:
+    """Whether there is a rule of this type."""
+    return any(each["type"] == kind for part in PARTS for each in (rules or {}).get(part, []))
+
+
 def without_rules(rules: Json | None, names: list[str]) -> Json | None:
     """Rules but those that are named."""
     if rules is None:

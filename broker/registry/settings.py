@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.registry import errors
-from broker.registry.contexts import DEFAULT, GLOBAL, is_whole, is_within, prefix_of
+from broker.registry.contexts import DEFAULT, GLOBAL, context_of, given_prefix, is_whole, is_within, prefix_of
 from broker.registry.deletion import check_writable, highest_kept
 from broker.registry.errors import RegistryError
 from broker.registry.jobs import Decision
-from broker.registry.records import CLEAR_SUBJECT, CONFIG, MODE, SCHEMA, Record
+from broker.registry.records import CLEAR_SUBJECT, CONFIG, CONTEXT, MODE, SCHEMA, Record
 from broker.registry.requests import metadata_of, setting_subject
 from broker.registry.rules import rules_of
 from broker.registry.state import DEFAULT_LEVEL, FORWARD, IMPORT, MODES, READWRITE
@@ -148,14 +148,27 @@ def _cleared(state: RegistryState, subject: str | None) -> list[Record]:
 def delete_mode(state: RegistryState, ask: Ask) -> Decision:
     """DELETE /mode and /mode/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
-    if subject is not None and not is_whole(subject) and subject not in state.modes:
+    is_recursive = ask.flag("recursive") and is_whole(subject)
+    if subject not in (None, GLOBAL) and subject not in state.modes and not is_recursive:
         raise errors.subject_not_found(subject)
     records = [Record(MODE, subject, 0, None)]
-    if ask.flag("recursive") and is_whole(subject):
+    if is_recursive:
         records += [
             Record(MODE, each, 0, None)
             for each in state.modes
             if each is not None and not is_whole(each) and is_within(each, subject or prefix_of(DEFAULT))
         ]
-    answer = state.modes.get(subject, READWRITE)
-    return Decision({"mode": answer}, tuple(records))
+    answer = state.modes.get(subject, READWRITE if subject in (None, GLOBAL) else None)
+    return Decision({} if answer is None else {"mode": answer}, tuple(records))
+
+
+def delete_context(state: RegistryState, ask: Ask) -> Decision:
+    """DELETE /contexts/{context}: one without subjects. Errors: RegistryError."""
+    try:
+        whole = given_prefix(ask.words["context"])
+    except ValueError as error:
+        raise RegistryError(400, 400, str(error)) from None
+    context = context_of(whole)
+    if not whole or any(context_of(each) == context for each in state.subjects):
+        raise errors.context_not_empty(whole or DEFAULT)
+    return Decision(None, (Record(CONTEXT, context, 0, None),) if context in state.contexts else ())

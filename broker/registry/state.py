@@ -117,6 +117,11 @@ class RegistryState:
             pass
         return max(self._ids.get((context, digest), ()), default=None)
 
+    def namesakes(self, subject: str) -> list[str]:
+        """A subject; one of the default context, with those of other contexts that have its name."""
+        is_default = contexts.context_of(subject) == contexts.DEFAULT
+        return [subject, *(contexts.prefix_of(each) + subject for each in sorted(self.contexts) if is_default)]
+
     def all_contexts(self) -> list[str]:
         """The default one, and the others by name."""
         return [contexts.DEFAULT, *sorted(self.contexts)]

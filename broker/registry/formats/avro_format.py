@@ -6,6 +6,7 @@ order that Java gives to attributes, and namespaces that repeat.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from avro.errors import AvroException
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from broker.registry.jobs import Job, Source
 
 ERROR_LETTERS: Final = 2000
+UNDEFINED: Final = re.compile(r"(?:Could not make an Avro Schema object from|Undefined type:) ([A-Za-z_][\w.]*)$")
 
 
 class Parsed(NamedTuple):
@@ -64,6 +66,12 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
 tagged = tagged_avro
 
 
+def fields(parsed: Parsed) -> list[str]:
+    """The names of the fields of what is outermost."""
+    tree = parsed.tree
+    return [each["name"] for each in tree.get("fields") or ()] if isinstance(tree, dict) else []
+
+
 def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
     """Why the first cannot read what the second has written."""
     return differences(reader.schema, writer.schema)
@@ -77,6 +85,8 @@ def _made(tree: Any, names: Names, name: str) -> Any:
     try:
         return make_avsc_object(tree, names, names.validate_names, names.validate_names)
     except AvroException as error:
-        raise SchemaFaultError(f"{in_reference(name)}{error}"[:ERROR_LETTERS]) from None
+        found = UNDEFINED.search(str(error))
+        why = f"Undefined schema: {found[1]} ({error})" if found else str(error)  # as Java says it, and where
+        raise SchemaFaultError(f"{in_reference(name)}{why}"[:ERROR_LETTERS]) from None
     except (TypeError, KeyError, AttributeError) as error:  # `avro` expects some types of JSON without looking
         raise SchemaFaultError(f"{in_reference(name)}it is no Avro schema ({error})"[:ERROR_LETTERS]) from None

@@ -39,6 +39,9 @@ class Format(Protocol):
     def text(self, parsed: Any, form: str, normalize: bool) -> str:
         """The canonical form, or the one that is named. Errors: SchemaFaultError."""
 
+    def fields(self, parsed: Any) -> list[str]:
+        """The names of the fields of what is outermost."""
+
     def tagged(self, schema: str, tags: Sequence[Tag]) -> str:
         """A schema with other tags. Errors: SchemaFaultError: what is to be tagged is not there."""
 
@@ -54,7 +57,7 @@ def check(job: Job, protoc: Protoc) -> Checked:
     parsed = _parsed(format_, job.schema, protoc, job)
     text = format_.text(parsed, job.form, job.normalize)
     messages, differences = _compared(format_, parsed, job, protoc)
-    return Checked(text, messages, differences)
+    return Checked(text, messages, differences, tuple(format_.fields(parsed)) if job.validates else ())
 
 
 def _format(schema_type: str) -> Format:

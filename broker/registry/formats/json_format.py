@@ -62,6 +62,11 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
 tagged = tagged_json
 
 
+def fields(parsed: Parsed) -> list[str]:
+    """The names of the fields of what is outermost."""
+    return list(parsed.tree.get("properties", ())) if isinstance(parsed.tree, dict) else []
+
+
 def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
     """Why the first does not accept all that the second does."""
     return differences(reader.node, writer.node)

@@ -30,10 +30,11 @@ Search = Generator[Job, Found, "Version | None"]
 
 def look_up(state: RegistryState, ask: Ask) -> Steps:
     """POST /subjects/{subject}: the version that has a content. Errors: RegistryError."""
-    subject, is_deleted = subject_of(ask), ask.flag("deleted")
+    asked, is_deleted = subject_of(ask), ask.flag("deleted")
     content = given_schema(ask).content
-    if not state.has(subject, deleted=is_deleted):
-        raise errors.subject_not_found(subject)
+    subject = next((each for each in state.namesakes(asked) if state.has(each, deleted=is_deleted)), None)
+    if subject is None:
+        raise errors.subject_not_found(asked)
     if not content.schema.strip():
         raise errors.schema_not_found()
     content = content.with_references(pinned(state, subject, content.references))

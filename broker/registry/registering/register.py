@@ -78,7 +78,8 @@ def _registered(state: RegistryState, ask: Ask, subject: str, given: Given) -> S
     if same is not None:
         return Decision(_answer(same, given))
     _check_mode(mode, subject, given)
-    _check_fit(state, subject, checked(subject, content, found))
+    rows = state.versions(subject) if validates(state, subject) and not is_import and not ask.flag("force") else None
+    _check_fit(state, subject, content, checked(subject, content, found), rows)
     return _written(state, subject, given, content, is_import=is_import)
 
 
@@ -125,9 +126,33 @@ def _group_of(content: Content, group: str) -> object:
     return ((content.metadata or {}).get("properties") or {}).get(group)
 
 
-def _check_fit(state: RegistryState, subject: str, found: Checked) -> None:
-    if found.messages:
-        raise errors.incompatible([*found.messages, _rule(state, subject)], why(subject, found))
+def _check_fit(
+    state: RegistryState, subject: str, content: Content, found: Checked, rows: list[Version] | None
+) -> None:
+    """`rows`: the versions before it, where its fields are validated. Errors: RegistryError."""
+    messages = [*([] if rows is None else _reserved(content, found, rows)), *found.messages]
+    if messages:
+        raise errors.incompatible([*messages, _rule(state, subject)], why(subject, found))
+
+
+def _reserved(content: Content, found: Checked, rows: list[Version]) -> list[str]:
+    """What is wrong with the fields that metadata reserve: none is used, and none is given up."""
+    mine, before = _reserved_by(content), _reserved_by(rows[-1].content) if rows else set()
+    gone = "removed from its metadata which is present in the old schema's metadata."
+    return [
+        *(f"The new schema has reserved field {name} {gone}" for name in sorted(before - mine)),
+        *(
+            f"The new schema has field that conflicts with the reserved field {name}."
+            for name in sorted(mine)
+            if name in found.fields
+        ),
+    ]
+
+
+def _reserved_by(content: Content) -> set[str]:
+    """The names of fields that a schema's metadata reserve."""
+    text = ((content.metadata or {}).get("properties") or {}).get("confluent:reserved", "")
+    return {each.strip() for each in text.split(",") if each.strip()}
 
 
 def _rule(state: RegistryState, subject: str) -> str:
@@ -183,7 +208,7 @@ def _answer(row: Version, given: Given) -> Json:
     read a .proto in the place of the descriptor that it has sent.
     """
     named = {"id": row.id, "version": row.version, "guid": row.guid}
-    is_given = given.content.schema.strip() and not given.tags and given.content.metadata == row.content.metadata
+    is_given = given.content.schema.strip() and given.version == 0 and given.content.metadata == row.content.metadata
     is_given = is_given and given.content.rule_set == row.content.rule_set
     return named if is_given else {**named, **row.content.to_json()}
 
@@ -221,7 +246,8 @@ def _tested(state: RegistryState, ask: Ask, subject: str, rows: list[Version]) -
             is_new=is_new,
         )
         found: Found = yield job
-        messages = checked(subject, content, found).messages
+        made = checked(subject, content, found)
+        messages = [*(_reserved(content, made, rows) if validates(state, subject) else ()), *made.messages]
         messages = [*messages, _rule(state, subject)] if messages else []
     except RegistryError as error:
         if not is_verbose or error.code != errors.invalid_schema("").code:

@@ -92,7 +92,7 @@ class RegistryHttp(HttpServer):
             text = Text(media, _written(call, answer))
             if head.method == "GET" and head.keeps_alive and head.data:
                 self._registry.kept.keep(head.door, head.data, response(200, text, True), origin)
-            return 200, text
+            return (204 if answer is None else 200), text
         except RegistryError as error:
             return error.status, _refusal(media, error)
 
@@ -108,6 +108,8 @@ def _refusal(media: str, error: RegistryError) -> Text:
 
 def _written(call: Call, answer: Any) -> bytes:
     """The body; a schema that is asked for alone is no JSON text of a text, but itself."""
+    if answer is None:
+        return b""
     return answer.encode() if call.route.path.endswith("/schema") else dump(answer)
 
 

@@ -51,8 +51,8 @@ class Examiner:
             self._leave(process)
         if "fault" in answer:
             return SchemaFaultError(answer["fault"])
-        text, messages, differences = answer["found"]
-        return Checked(text, messages, [Difference(*each) for each in differences])
+        text, messages, differences, fields = answer["found"]
+        return Checked(text, messages, [Difference(*each) for each in differences], tuple(fields))
 
     async def begin_early(self) -> None:
         """Begin the process before the first job, which then need not wait for it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from registry_kit import record_of
 
@@ -121,3 +123,25 @@ def test_subjects_own_config_takes_flags_of_the_global_one_but_nothing_else(regi
         "compatibilityGroup": "g",
         "validateFields": True,
     }
+
+
+def test_context_without_subjects_is_deleted(registry):
+    registry.register(":.c:s", ONE)
+    assert registry.ask("DELETE", "/contexts/.c")[:2] == (422, 42211)
+    registry.ask("DELETE", "/subjects/:.c:s")
+    assert registry.ask("DELETE", "/contexts/:.c:")[:2] == (422, 42211)
+    registry.ask("DELETE", "/subjects/:.c:s?permanent=true")
+    assert registry.ask("DELETE", "/contexts/.c") is None
+    assert registry.ask("GET", "/contexts") == ["."]
+
+
+def test_content_is_looked_up_in_other_contexts_where_none_is_named(registry):
+    registry.register(":.c:s", ONE)
+    assert registry.ask("POST", "/subjects/s", {"schema": json.dumps(ONE)})["subject"] == ":.c:s"
+
+
+def test_modes_go_with_a_context_that_has_none_of_its_own(registry):
+    registry.ask("PUT", "/mode/:.c:s", {"mode": "READONLY"})
+    assert registry.ask("DELETE", "/mode/:.c:")[:2] == (404, 40401)
+    assert registry.ask("DELETE", "/mode/:.c:?recursive=true") == {}
+    assert registry.ask("GET", "/mode/:.c:s")[:2] == (404, 40409)

@@ -222,11 +222,11 @@ GET /schemas/ids/1/subjects GET /schemas/ids/1/versions GET /schemas/types GET /
 GET /subjects POST /subjects/s DELETE /subjects/s GET /subjects/s/versions POST /subjects/s/versions
 GET /subjects/s/versions/1 DELETE /subjects/s/versions/1 GET /subjects/s/versions/1/referencedby
 GET /subjects/s/versions/1/schema GET /subjects/s/metadata GET /v1/metadata/version
-GET /v1/metadata/id GET /v1/metadata/deployment
+GET /v1/metadata/id GET /v1/metadata/deployment DELETE /contexts/c
 POST /compatibility/subjects/s/versions/1 POST /compatibility/subjects/s/versions
 """
 LEFT_OUT = """
-DELETE /contexts/c POST /associations
+POST /associations
 POST /associations:batch PUT /associations/resources/r DELETE /associations/resources/r
 """
 NONE_KEPT = "GET /associations/resources/r GET /associations/resources/n/r GET /associations/subjects/s"

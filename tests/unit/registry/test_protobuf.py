@@ -293,3 +293,11 @@ def test_reference_that_is_not_imported_is_taken_unless_fields_are_validated():
     assert check(job).text
     with pytest.raises(SchemaFaultError, match="not defined"):
         check(job._replace(validates=True))
+
+
+def test_serialized_form_has_the_options_of_confluent_in_a_package_of_its_own():
+    text = 'package io.confluent.x; import "confluent/meta.proto";'
+    text += ' message A { string a_b = 1 [(confluent.field_meta).doc = "why"]; }'
+    data = base64.b64decode(check(Job(proto(text), form="serialized")).text)
+    assert b"why" in data
+    assert b"aB" not in data  # a name in JSON that nobody gave

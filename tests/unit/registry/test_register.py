@@ -165,3 +165,24 @@ def test_new_schema_is_held_to_avro_unless_the_config_says_otherwise(registry):
         assert registry.ask("POST", path, {"schema": BAD_DEFAULT})[:2] == (422, 42201)
     assert registry.ask("PUT", "/config/s", {"validateNewSchemas": False}) == {"validateNewSchemas": False}
     assert registry.ask("POST", "/subjects/s/versions", {"schema": BAD_DEFAULT})["id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        (ONE, "AVRO"),
+        ({"type": "object", "properties": {"id": {"type": "string"}}}, "JSON"),
+        ('syntax = "proto3"; message A { string id = 1; }', "PROTOBUF"),
+    ],
+)
+def test_reserved_field_is_neither_used_nor_given_up_where_fields_are_validated(registry, schema, kind):
+    reserved = {"schemaType": kind, "metadata": {"properties": {"confluent:reserved": "x, id"}}}
+    assert registry.register("free", schema, **reserved)["id"] == 1
+    registry.ask("PUT", "/config", {"validateFields": True})
+    refused = registry.register("s", schema, **reserved)
+    assert refused[0] == 409
+    assert "conflicts with the reserved field id" in refused[2]
+    reserved["metadata"] = {"properties": {"confluent:reserved": "x"}}
+    registry.register("s", schema, **reserved)
+    reserved["metadata"] = {"properties": {"confluent:reserved": "y"}}
+    assert "has reserved field x removed" in registry.register("s", schema, **reserved)[2]

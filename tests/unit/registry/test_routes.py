@@ -29,7 +29,7 @@ def test_document_lists_the_routes():
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/none", 404), ("PATCH", "/subjects", 405), ("GET", "/exporters/x", 501), ("DELETE", "/contexts/x", 501)],
+    [("GET", "/none", 404), ("PATCH", "/subjects", 405), ("GET", "/exporters/x", 501), ("GET", "/v1/x", 501)],
 )
 def test_what_is_not_served_says_how(method, path, status):
     with pytest.raises(RegistryError) as refusal:

@@ -80,3 +80,10 @@ def test_schemas_are_compared_with_those_of_their_group(registry):
     refused = registry.register("s", THREE, metadata={"properties": {"major": "1"}})
     assert refused[0] == 409
     assert registry.register("s", THREE, metadata={"properties": {"major": "2"}})["version"] == 2
+
+
+def test_schemas_are_listed_by_the_type_of_their_rules(registry):
+    registry.ask("POST", "/subjects/s/versions", {"schema": json.dumps(ONE), "ruleSet": RULES})
+    registry.register("t", ONE)
+    assert [each["subject"] for each in registry.ask("GET", "/schemas?ruleType=CEL")] == ["s"]
+    assert registry.ask("GET", "/schemas?ruleType=ENCRYPT") == []

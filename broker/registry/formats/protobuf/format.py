@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from broker.registry.formats.protobuf.nodes import Block
     from broker.registry.jobs import Job, Source
 
-__all__ = ("compare", "parse", "tagged", "text")
+__all__ = ("compare", "fields", "parse", "tagged", "text")
+OF_CONFLUENT: Final = re.compile(r"\(confluent\.(?=\w+_meta\b)")
 MAIN: Final = "default.proto"
 BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 ERROR_LETTERS: Final = 1000
@@ -63,8 +64,9 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
 def _serialized(schema: str, references: dict[str, str], protoc: Protoc, main: Any) -> bytes:
     """The descriptor with its options, where protoc knows them all, and names in JSON where they were given."""
     named = {_checked(name): _bare(each) for name, each in references.items()}
+    whole = OF_CONFLUENT.sub("(.confluent.", schema)  # in a package io.confluent.x it would be io.confluent's
     try:
-        files = FileDescriptorSet.FromString(protoc({**KNOWN, **named, MAIN: schema}, MAIN)).file
+        files = FileDescriptorSet.FromString(protoc({**KNOWN, **named, MAIN: whole}, MAIN)).file
         found = next(each for each in files if each.name == MAIN)
     except SchemaFaultError:
         found = main
@@ -102,6 +104,11 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
         return ""  # what Confluent's registry answers
     names = Names(parsed.files, parsed.tree) if normalize else None
     return written(parsed.tree, names, without_extensions=form == "ignore_extensions")
+
+
+def fields(parsed: Parsed) -> list[str]:
+    """The names of the fields of what is outermost."""
+    return [field.name for message in parsed.main.message_type for field in message.field]
 
 
 def compare(reader: Parsed, writer: Parsed) -> list[Finding]:

@@ -1,0 +1,99 @@
+"""`make registry-confluent`: Confluent's own tests of its registry, run against momus'.
+
+    ARGS="--sources DIR --kafka HOST:PORT --only CLASS"
+
+The tests are compiled from Confluent's sources (build.py says from which), into --work; --sources is a folder that has
+them already. With --kafka, the address of an Apache Kafka, they are run against Confluent's own registry too, and what
+it fails is no failure of momus. Each other test that fails must be named in explained.py, with the reason; what is
+named there and passes is told. The exit code is 1 where a failure has none. A run takes two to four minutes, and a
+build two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
+
+from build import built  # noqa: E402 - found by the line above
+from explained import EXPLAINED, reason  # noqa: E402 - found by the line above
+
+PACKAGE: Final = "io.confluent.kafka.schemaregistry"
+CLASSES: Final = (
+    *("rest.RestApiClusterTest", "rest.RestApiCompatibilityClusterTest", "rest.RestApiModeClusterTest"),
+    *("rest.RestApiTransitiveCompatibilityClusterTest", "rest.RestApiContextClusterTest"),
+    *("rest.RestApiReferenceVersionsStrictClusterTest", "rest.RestApiRegisterSchemaTagsClusterTest"),
+    *("rest.RestApiRejectEmptySubjectClusterTest", "rest.RestApiRequestBodySizeClusterTest"),
+    *("rest.RestApiSchemaTooLargeClusterTest", "rest.json.RestApiClusterTest", "rest.protobuf.RestApiClusterTest"),
+    *("protobuf.rest.RestApiSerializerTest", "avro.AvroCompatibilityTest"),
+    *("client.MockSchemaRegistryClientTest", "client.CachedSchemaRegistryClientTest"),
+)
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{line}\n")
+
+
+def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
+    """Each test, as Class.name, and why it failed; "": it passed."""
+    for report in sorted(folder.glob("TEST-*.xml")):
+        for case in ElementTree.parse(report).iter("testcase"):
+            failure = case.find("failure") if case.find("failure") is not None else case.find("error")
+            name = f"{(case.get('classname') or '').removeprefix(f'{PACKAGE}.')}.{case.get('name')}"
+            yield name, "" if failure is None else (failure.get("message") or failure.get("type") or "no message")
+
+
+def run(path: str, only: str, momus: str, kafka: str) -> dict[str, str]:
+    """The tests, and what became of them; `momus`: the program, "" for Confluent's registry."""
+    with tempfile.TemporaryDirectory() as made:
+        words = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", f"-Dkafka={kafka}"]
+        words += [f"-Dportbase={31300 if momus else 31600}", *([f"-Dmomus={momus}"] if momus else [])]
+        words += ["-cp", path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
+        words += ["--details=none", f"--reports-dir={made}"]
+        words += [word for each in CLASSES if only in each for word in ("-c", f"{PACKAGE}.{each}")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        found = dict(outcomes(Path(made)))
+        assert found, done.stdout[-3000:] + done.stderr[-3000:]
+        return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", type=Path, help="a folder that has schema-registry, rest-utils and common")
+    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "momus" / "registry_confluent")
+    parser.add_argument("--kafka", default="", help="an Apache Kafka, for Confluent's own registry")
+    parser.add_argument("--momus", default=str(Path(sys.executable).with_name("momus")), help="the program")
+    parser.add_argument("--only", default="", help="a part of a class's name")
+    options = parser.parse_args()
+    path = built(options.sources, options.work)
+    theirs = run(path, options.only, "", options.kafka) if options.kafka else {}
+    found = run(path, options.only, options.momus, options.kafka)
+    if theirs:
+        say(f"Confluent's own registry passes {sum(not why for why in theirs.values())} of {len(theirs)}")
+    failed = {name: why for name, why in found.items() if why}
+    left = {name: why for name, why in failed.items() if not reason(name) and not theirs.get(name)}
+    outcome = f"{len(failed) - len(left)} fail with a reason, {len(left)} without"
+    say(f"{len(found)} of Confluent's tests: {len(found) - len(failed)} pass, {outcome}")
+    for name in failed:
+        if name not in left:
+            say(f"  {name}: {reason(name) or 'fails there too'}")
+    if not options.only:
+        for part in EXPLAINED:
+            if not any(part in name for name in failed):
+                say(f"  passes by now: {part}")
+    for name, why in left.items():
+        say(f"\n{name}\n  {why[:1500]}")
+    return bool(left)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+// The registry of one test: momus (-Dmomus=PROGRAM), or Confluent's in this process before the Kafka at -Dkafka.
+package io.confluent.kafka.schemaregistry;
+
+import io.confluent.kafka.schemaregistry.client.rest.RestService;
+import io.confluent.kafka.schemaregistry.rest.SchemaRegistryRestApplication;
+import io.confluent.kafka.schemaregistry.storage.SchemaRegistry;
+import io.confluent.kafka.schemaregistry.storage.SchemaRegistryIdentity;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.util.List;
+import java.util.Properties;
+import org.eclipse.jetty.server.Server;
+import org.mockito.Mockito;
+
+public class RestApp {
+  private static final String MOMUS = System.getProperty("momus");
+  private static final String READY = "momus registry ";
+  private static int number = 0;
+
+  public final Properties prop = new Properties();
+  public RestService restClient;
+  public SchemaRegistryRestApplication restApp;
+  public Server restServer;
+  public String restConnect;
+  private final String level;
+  private Process momus;
+
+  public RestApp(int port, String zk, String topic) {
+    this(port, zk, null, topic, "NONE", true, null);
+  }
+
+  public RestApp(int port, String zk, String topic, String level, Properties given) {
+    this(port, zk, null, topic, level, true, given);
+  }
+
+  public RestApp(int port, String zk, String topic, String level, boolean leads, Properties given) {
+    this(port, zk, null, topic, level, leads, given);
+  }
+
+  public RestApp(int port, String zk, String brokers, String topic, String level, boolean leads, Properties given) {
+    if (given != null) {
+      prop.putAll(given);
+    }
+    this.level = level;
+    String own = ProcessHandle.current().pid() + "-" + number++;
+    prop.setProperty("port", "" + port);
+    prop.setProperty("kafkastore.bootstrap.servers", "PLAINTEXT://" + System.getProperty("kafka", ""));
+    prop.put("kafkastore.topic", topic + "-" + own);
+    prop.put("schema.registry.group.id", "registry-" + own);
+    prop.put("schema.compatibility.level", level);
+    prop.put("leader.eligibility", leads);
+    prop.put("host.name", "127.0.0.1");
+  }
+
+  public void start() throws Exception {
+    if (MOMUS != null) {
+      startMomus();
+      return;
+    }
+    restApp = new SchemaRegistryRestApplication(prop);
+    restServer = restApp.createServer();
+    restServer.start();
+    restApp.postServerStart();
+    restConnect = restServer.getURI().toString().replaceAll("/$", "");
+    restClient = new RestService(restConnect);
+  }
+
+  private void startMomus() throws Exception {
+    File data = Files.createTempDirectory("registry").toFile();
+    ProcessBuilder builder = new ProcessBuilder(List.of(MOMUS, "serve", "--listen", "127.0.0.1:0",
+        "--registry", "127.0.0.1:0", "-d", data.getPath(), "--flush", "memory"));
+    builder.redirectError(ProcessBuilder.Redirect.DISCARD);
+    momus = builder.start();
+    BufferedReader told = new BufferedReader(new InputStreamReader(momus.getInputStream()));
+    for (String line = told.readLine(); line != null; line = told.readLine()) {
+      if (line.startsWith(READY)) {
+        restConnect = line.substring(READY.length()).trim();
+        break;
+      }
+    }
+    restClient = new RestService(restConnect);
+    if (!level.equals("BACKWARD")) {  // a setting of the server there
+      restClient.updateCompatibility(level, null);
+      restClient.updateCompatibility(level, ":.__GLOBAL:");
+    }
+  }
+
+  public void stop() throws Exception {
+    if (restClient != null) {
+      restClient.close();
+      restClient = null;
+    }
+    if (momus != null) {
+      momus.destroy();
+      momus.waitFor();
+    }
+    if (restServer != null) {
+      restServer.stop();
+      restServer.join();
+    }
+  }
+
+  public void addConfigs(Properties given) {
+    prop.putAll(given);
+  }
+
+  public boolean isLeader() {
+    return restApp.schemaRegistry().isLeader();
+  }
+
+  public void setLeader(SchemaRegistryIdentity identity) throws Exception {
+    restApp.schemaRegistry().setLeader(identity);
+  }
+
+  public SchemaRegistryIdentity myIdentity() {
+    return restApp.schemaRegistry().myIdentity();
+  }
+
+  public SchemaRegistryIdentity leaderIdentity() {
+    return restApp.schemaRegistry().leaderIdentity();
+  }
+
+  public SchemaRegistry schemaRegistry() {
+    return MOMUS != null ? Mockito.mock(SchemaRegistry.class) : restApp.schemaRegistry();
+  }
+}
