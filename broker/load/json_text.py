@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from bisect import bisect_right
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the decoder's own, which its stubs leave out
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.load.text_errors import TextError
+from broker.load.text_errors import MOST_DIGITS, TextError, check_depth, too_deep
 
 if TYPE_CHECKING:
     from broker.load.problems import Path
@@ -39,14 +40,23 @@ def parse(text: str) -> Any:
             wrong.append("a name that is there twice")
         return made
 
+    def fraction(digits: str) -> float:
+        found = float(digits)
+        if math.isinf(found):
+            raise TextError(0, f"{digits:.50} is a larger number than any that is read here")
+        return found
+
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=wrong.append)
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=wrong.append, parse_float=fraction)
+        check_depth(value)
+    except TextError:
+        raise
     except json.JSONDecodeError as error:
         raise TextError(error.lineno, f"this is not JSON: {error.msg}") from None
     except RecursionError:
-        raise TextError(1, "this is nested too deep") from None
-    except ValueError as error:
-        raise TextError(1, str(error)) from None
+        raise too_deep() from None
+    except ValueError:  # the only one that is left
+        raise TextError(0, f"a number has at most {MOST_DIGITS} digits") from None
     if wrong:
         _Walk(text).refuse()
     return value

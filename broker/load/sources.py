@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from broker.load.building import Builder
 from broker.load.items import Load
 from broker.load.problems import LoadError, Problem
+from broker.load.text_errors import TextError, check_depth
 from broker.load.texts import Text, read_text
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ def read_documents(documents: Sequence[tuple[str, str]], read_file: ReadFile) ->
 
 def read_value(name: str, value: Any) -> Load:
     """What a value says that is not from a file. Errors: LoadError."""
+    try:
+        check_depth(value)
+    except TextError as error:
+        raise LoadError([Problem(name, 0, "", str(error))]) from None
     load = Load()
     load.files.append(name)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from broker.load.problems import Path
 
 ENDINGS: Final = (".json", ".toml", ".yaml", ".yml")
+LONGEST_LINE: Final = 64 << 20  # of one record: larger than any that a broker takes, in base64 too
 NO_YAML: Final = "YAML needs the extra yaml: pip install 'momus[yaml]'; JSON and TOML need nothing"
 
 
@@ -76,6 +77,9 @@ def read_lines(name: str, text: str) -> Text:
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
             lines[(len(values),)] = number
+            if len(line) > LONGEST_LINE:
+                problems.append(Problem(name, number, "", f"a line is longer than {LONGEST_LINE >> 20} MB"))
+                continue
             try:
                 values.append(json_text.parse(line))
             except TextError as error:

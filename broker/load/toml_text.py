@@ -7,11 +7,13 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.load.json_text import Lines
-from broker.load.text_errors import TextError
+from broker.load.text_errors import MOST_DIGITS, TextError, check_depth, too_deep
 
 if TYPE_CHECKING:
     from broker.load.problems import Path
 
+TOO_LONG: Final = f"a number has at most {MOST_DIGITS} digits"
+_DIGITS: Final = re.compile(rf"[=\[,]\s*+[-+]?[0-9_]{{{MOST_DIGITS + 1}}}")  # for each the library takes 120 bytes
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY: Final = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+)[ \t]*""")
 _SCALAR: Final = re.compile(r"[^,\]}\n#]+")
@@ -26,13 +28,21 @@ _TEXTS: Final = (  # the longer quotes first
 def parse(text: str) -> Any:
     """Errors: TextError."""
     try:
-        return tomllib.loads(text)
+        if _DIGITS.search(text):
+            raise TextError(0, TOO_LONG)
+        value = tomllib.loads(text)
+        check_depth(value)
+        return value
+    except TextError:
+        raise
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at (?:line (\d+)|end of document)", str(error))
         line = 1 + text.count("\n") if found is None or found[1] is None else int(found[1])
         raise TextError(line, f"this is not TOML: {error}") from None
     except RecursionError:
-        raise TextError(1, "this is nested too deep") from None
+        raise too_deep() from None
+    except ValueError:  # the only one that is left
+        raise TextError(0, TOO_LONG) from None
 
 
 def index(text: str) -> dict[Path, int]:

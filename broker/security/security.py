@@ -219,14 +219,14 @@ class Security:
                 connection.refuse(f"it has not authenticated within {OPENING_LIMIT_MS // 1000} s")
         return False
 
-    def has_password(self, listener: str, user: str, password: str) -> bool:
-        """Whether a listener with SASL would take this password, by whichever mechanism."""
+    def password_check(self, listener: str, user: str) -> Callable[[str], bool]:
+        """What says whether a listener with SASL would take a password, by whichever mechanism; for any thread."""
         settings = ListenerSettings(self._config, listener)
         named: dict[str, str] = {}
         for mechanism in settings.mechanisms:
             if mechanism != OAUTHBEARER:
                 named |= _passwords(login_module(settings, mechanism).options)
-        return Users(named, self._credential, self._secret, examples=self._salts).has_password(user, password)
+        return Users(named, self._credential, self._secret, examples=self._salts).password_check(user)
 
     # -- what listeners accept
 

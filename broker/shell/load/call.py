@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import posixpath
 from typing import TYPE_CHECKING, Any, Final
@@ -32,12 +33,11 @@ async def load_files(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     if if_present not in ("fail", "skip"):
         raise RefusedError(400, '"if_present" takes fail or skip')
     files = {posixpath.normpath(name): text for name, text in body.get("files", {}).items()}
-    documents = [(name, text) for name, text in files.items() if name.endswith(ENDINGS)]
-    needs = sorted({each for name, text in documents for each in names_beside(name, text)} - files.keys())
-    if needs:
-        return {"loaded": {}, "present": {}, "needs": needs}
     try:
-        load: Load = read_documents(documents, files.__getitem__) if files else read_value("load", body["document"])
+        # in a thread: a record takes 20 us to check, and clients have their turn meanwhile
+        load = await asyncio.to_thread(_read, files, body.get("document"))
+        if isinstance(load, list):
+            return {"loaded": {}, "present": {}, "needs": load}
         filling = Filling(cluster, load)
     except LoadError as error:
         raise RefusedError(400, str(error)) from None
@@ -51,6 +51,15 @@ async def load_files(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         counts = {what: number for what, number in filling.counts.items() if number}
         raise RefusedError(409, f"{error}; loaded before that: {in_words(counts)}") from None
     return {"loaded": loaded, "present": {kind: names for kind, names in filling.present.items() if names}, "needs": []}
+
+
+def _read(files: dict[str, str], document: Any) -> Load | list[str]:
+    """What files or a value say, or the names of files that are needed beside them. Errors: LoadError."""
+    if not files:
+        return read_value("load", document)
+    documents = [(name, text) for name, text in files.items() if name.endswith(ENDINGS)]
+    needs = sorted({each for name, text in documents for each in names_beside(name, text)} - files.keys())
+    return needs or read_documents(documents, files.__getitem__)
 
 
 def _without_secrets(body: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:

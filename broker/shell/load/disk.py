@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.load.problems import LoadError, Problem
 from broker.load.sources import read_documents
@@ -11,6 +11,8 @@ from broker.load.texts import ENDINGS
 
 if TYPE_CHECKING:
     from broker.load.items import Load
+
+MOST_BYTES: Final = 512 << 20  # of a file; its records are all in memory before the first is written
 
 
 def read_paths(paths: list[str]) -> Load:
@@ -39,8 +41,14 @@ def _documents(path: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
-    """Errors: OSError."""
+    """Errors: OSError: it cannot be read, or has no end."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is no file")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(f"{path} is larger than {MOST_BYTES >> 20} MB")
     try:
-        return path.read_bytes().decode()
+        return data.decode()
     except UnicodeDecodeError as error:
         raise OSError(f"{path} is not UTF-8, at byte {error.start}") from None

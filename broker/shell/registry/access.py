@@ -2,20 +2,25 @@
 
 A listener with SASL: HTTP's basic authentication by the same users. One with TLS: the registry has TLS too, with the
 same certificate; where clients show certificates, these say who asks. With an authorizer: reading a subject needs
-DESCRIBE on its topic, registering WRITE, deleting DELETE; config and mode need ALTER on the cluster. A subject is of
-the topic that it is named after: `orders-value` and `orders-key` of `orders`, any other name of itself.
+DESCRIBE on its topic, registering WRITE, deleting DELETE; config and mode need ALTER on the cluster. What a schema
+refers to is read, and needs DESCRIBE. A subject is of the topic that it is named after: `orders-value` and `orders-key`
+of `orders`, `orders-key-value` of `orders-key`, any other name of itself.
+
+A wrong password waits as long as at a listener: connection.failed.authentication.delay.ms.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.acls import ALTER, CLUSTER, CLUSTER_NAME, DELETE, DESCRIBE, TOPIC, WRITE
 from broker.registry import routes
-from broker.registry.contexts import context_of, normalized
+from broker.registry.contexts import beside, context_of, normalized
 from broker.registry.errors import RegistryError
+from broker.registry.records import references_of
 from broker.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -41,6 +46,7 @@ class Access:
         self._cluster = cluster
         self._listener = cluster.nodes[0].main
         self._known: dict[str, tuple[str, Any]] = {}  # what was shown -> principal, and the credentials it was held to
+        self._guess = asyncio.Lock()  # passwords are looked at one after the other, beside the broker's thread
         self._context: Any = None
         if self._listener.is_tls:
             from broker.shell.tls.contexts import ListenerContext  # 10 ms: most clusters have no TLS
@@ -59,10 +65,10 @@ class Access:
         first.sni_callback = renew  # for each handshake, with or without a name
         return first
 
-    def who(self, head: Head) -> str:
+    async def who(self, head: Head) -> str:
         """The principal of a request. Errors: RegistryError: it does not say who it is."""
         if self._listener.is_sasl:
-            return self._user(head.fields.get("authorization", ""))
+            return await self._user(head.fields.get("authorization", ""))
         certificate = head.peer("peercert")
         if not certificate:
             return ANONYMOUS
@@ -73,7 +79,7 @@ class Access:
             raise NO_LOGIN
         return str(found)
 
-    def _user(self, shown: str) -> str:
+    async def _user(self, shown: str) -> str:
         """The user of an Authorization header; what was right is remembered until the user's credentials change."""
         kind, _, data = shown.partition(" ")
         try:
@@ -87,8 +93,13 @@ class Access:
         known = self._known.get(shown)
         if known is not None and known[1] == held_to:
             return known[0]
-        if not self._cluster.broker.security.has_password(self._listener.name, name, password):
+        broker = self._cluster.broker
+        is_right = broker.security.password_check(self._listener.name, name)
+        async with self._guess:
+            is_known = await asyncio.to_thread(is_right, password)
+        if not is_known:
             self._known.pop(shown, None)
+            await asyncio.sleep(broker.config.connection_failed_authentication_delay_ms / 1000)
             raise NO_LOGIN
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
@@ -107,6 +118,9 @@ class Access:
             may(OPERATIONS[needs], TOPIC, topic_of(each)) for each in subjects
         ):
             raise _denied(principal, needs, f"topic {topic_of(subjects[0])}")
+        for each in _referred(call, state):
+            if not may(DESCRIBE, TOPIC, topic_of(each)):
+                raise _denied(principal, routes.DESCRIBE, f"topic {topic_of(each)}")
 
     def shown(self, call: Call, answer: Any, head: Head, principal: str) -> Any:
         """An answer without the subjects that a principal may not see."""
@@ -130,7 +144,10 @@ LISTS: Final = frozenset(("ListSubjects", "ListSchemas", "ListSubjectsOfId", "Li
 
 def topic_of(subject: str) -> str:
     """The topic whose records a subject describes."""
-    return subject.removesuffix("-value").removesuffix("-key") or subject
+    for suffix in ("-value", "-key"):
+        if subject.endswith(suffix):
+            return subject[: -len(suffix)] or subject
+    return subject
 
 
 def _subjects(call: Call, state: RegistryState) -> list[str]:
@@ -146,6 +163,18 @@ def _subjects(call: Call, state: RegistryState) -> list[str]:
         guid = call.words["guid"].lower()
         rows = [row for row in state.all_versions() if row.guid == guid]
     return [row.subject for row in rows]
+
+
+def _referred(call: Call, state: RegistryState) -> list[str]:
+    """The subjects that the schema of a request refers to, and what their names stand for."""
+    if "subject" not in call.words:
+        return []
+    parent = normalized(call.ask(state).words["subject"])
+    try:
+        named = [beside(parent, each.subject) for each in references_of(call.body)]
+    except ValueError:  # the request is refused, and told why, where it is read
+        return []
+    return [name for each in named for name in dict.fromkeys((each, state.alias(each)))]
 
 
 def _denied(principal: str, needs: str, what: str) -> RegistryError:

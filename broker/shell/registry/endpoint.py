@@ -64,7 +64,7 @@ class RegistryHttp(HttpServer):
     async def admit(self, head: Head) -> None:
         """Find out who asks. Errors: RefusedError."""
         try:
-            head.principal = self._access.who(head)
+            head.principal = await self._access.who(head)
         except RegistryError as error:
             raise RefusedError(error.status, str(error)) from None
 

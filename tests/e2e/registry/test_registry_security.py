@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 
 import pytest
 from registry_client import RegistryClient
@@ -56,6 +57,47 @@ def test_registering_needs_write_and_deleting_delete_on_the_topic(broker):
     assert alice.register("orders-key", '"int"')["id"] == 1
     assert bob.register("bills-value", '"int"')[:2] == (403, 40301)
     assert alice.ask("DELETE", "/subjects/orders-key")[:2] == (403, 40301)
+
+
+def test_subject_is_of_the_topic_that_it_is_named_after(broker):
+    """`orders-key-value` is of the topic orders-key, and was taken for one of orders."""
+    root, alice = (RegistryClient(broker.registry_url, login) for login in ("root:r", "alice:a"))
+    broker.acls.allow("bob", "write", topic="orders-key")
+    bob = RegistryClient(broker.registry_url, "bob:b")
+    assert "id" in bob.register("orders-key-value", '"string"')
+    assert alice.ask("GET", "/subjects/orders-key-value/versions")[:2] == (403, 40301)
+    assert alice.register("orders-key-value", '"bytes"')[:2] == (403, 40301)
+    assert "orders-key-value" not in alice.ask("GET", "/subjects")
+    assert root.ask("GET", "/subjects/orders-key-value/versions") == [1]
+
+
+def test_what_a_schema_refers_to_is_asked_for_too(broker):
+    root, alice = (RegistryClient(broker.registry_url, login) for login in ("root:r", "alice:a"))
+    secret = json.dumps({"type": "record", "name": "Secret", "fields": [{"name": "code", "type": "int"}]})
+    assert "id" in root.register("secret-value", secret)
+    mine = json.dumps({"type": "record", "name": "Mine", "fields": [{"name": "s", "type": "Secret"}]})
+    refers = [{"name": "Secret", "subject": "secret-value", "version": 1}]
+    denied = (403, 40301, "User is denied operation DESCRIBE on topic secret")
+    assert alice.register("orders-value", mine, references=refers) == denied
+    assert alice.register("orders-value", mine, references=[{**refers[0], "subject": ":.:secret-value"}]) == denied
+    for path in ("/subjects/orders-value", "/compatibility/subjects/orders-value/versions?verbose=true"):
+        assert alice.ask("POST", path, {"schema": mine, "references": refers}) == denied
+    assert root.ask("DELETE", "/subjects/secret-value") == [1]
+    assert "id" in root.register("secret-value", secret)
+    broker.acls.allow("alice", "describe", topic="secret")
+    version = root.ask("GET", "/subjects/secret-value/versions")[-1]
+    broker.acls.allow("alice", "write", topic="own")
+    assert "id" in alice.register("own-value", mine, references=[{**refers[0], "version": version}])
+
+
+def test_wrong_password_waits_as_at_a_listener():
+    with Broker(security="sasl_plaintext", users={"alice": "a"}, registry=True) as broker:
+        wrong = RegistryClient(broker.registry_url, "alice:b")
+        began = time.monotonic()
+        for _ in range(5):
+            assert wrong.ask("GET", "/subjects")[0] == 401
+        assert time.monotonic() - began >= 0.5
+        assert RegistryClient(broker.registry_url, "alice:a").ask("GET", "/subjects") == []
 
 
 def test_config_and_mode_need_alter_on_the_cluster(broker):

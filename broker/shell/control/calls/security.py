@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,7 +69,7 @@ async def add_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 async def set_password(cluster: ClusterServer, name: str, password: str) -> None:
     """Let a user authenticate by SCRAM with this password. Errors: RefusedError."""
-    await _change(cluster, upsertions=_upsertions(cluster, name, password))
+    await _change(cluster, upsertions=await _upsertions(cluster, name, password))
 
 
 async def remove_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:
@@ -83,13 +84,13 @@ async def remove_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return await list_users(cluster, call)
 
 
-def _upsertions(cluster: ClusterServer, name: str, password: str) -> list[ScramCredentialUpsertion]:
+async def _upsertions(cluster: ClusterServer, name: str, password: str) -> list[ScramCredentialUpsertion]:
     import hashlib  # 0 ms: loaded already
 
     found = []
     for number, digest in ((1, "sha256"), (2, "sha512")):
         salt = cluster.broker.turn.env.rng.getrandbits(128).to_bytes(16, "big")
-        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, 4096)
+        salted = await asyncio.to_thread(hashlib.pbkdf2_hmac, digest, password.encode(), salt, 4096)
         found.append(
             ScramCredentialUpsertion(name=name, mechanism=number, iterations=4096, salt=salt, salted_password=salted)
         )
