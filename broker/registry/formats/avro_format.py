@@ -47,7 +47,7 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
         references.append(prepared(tree_of(text, name), frozenset(names.names)))
         _made(references[-1], names, name)
     known = frozenset(names.names)
-    tree = prepared(tree_of(source.schema, ""), known)
+    tree = prepared(tree_of(source.schema, "", is_new=source.version == 0), known)
     schema = _made(tree, names, "")
     if source.version == 0:
         check_names(tree)
