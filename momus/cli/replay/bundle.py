@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
-import struct
+import os
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-TOOK, SENT, CLOSED, CALLED, FULL, WAITED = range(6)
-EVENT = struct.Struct(">BIiqI")  # kind, connection, broker, Unix ms, bytes; broker/journal/recording.py says more
-FORMAT = 1
+from momus.cli.replay.checks import (
+    CALLED,
+    CLOSED,
+    EVENT,
+    FULL,
+    SENT,
+    TOOK,
+    WAITED,
+    BundleError,
+    check_about,
+    check_events,
+    check_sizes,
+    told,
+)
 
-
-class BundleError(ValueError):
-    """The file is no recorded run; the message says why."""
+__all__ = ["CALLED", "CLOSED", "EVENT", "FULL", "SENT", "TOOK", "WAITED", "Bundle", "BundleError", "Event", "frames"]
 
 
 class Event(NamedTuple):
@@ -29,18 +39,15 @@ class Event(NamedTuple):
 
 
 class Bundle:
-    """A file, read. Errors: BundleError; OSError."""
+    """A file, read and checked; `path`: where it is. Errors: BundleError; OSError."""
 
     def __init__(self, path: str) -> None:
-        try:
-            with zipfile.ZipFile(path) as file:
-                self.about: dict[str, Any] = json.loads(file.read("about.json"))
-                self._events = file.read("events")
-        except (zipfile.BadZipFile, KeyError, ValueError) as error:
-            raise BundleError(f"{path} is not a run that momus has kept: {error}") from None
-        if self.about.get("format") != FORMAT:
-            raise BundleError(f"{path} has format {self.about.get('format')}; this momus reads {FORMAT}")
-        self._path = path
+        self.path = path
+        with told(path, "is not a run that momus has kept"), zipfile.ZipFile(path) as file:
+            check_sizes(file, os.path.getsize(path))
+            self.about: dict[str, Any] = check_about(json.loads(file.read("about.json")))
+            self._events = file.read("events")
+            check_events(self._events, self.about)
 
     def events(self) -> Iterator[Event]:
         """All of them, in order."""
@@ -54,15 +61,14 @@ class Bundle:
     def unpack_start(self, folder: Path) -> bool:
         """Write the data directory as it was at the beginning. Returns whether there was one: a proxy has none."""
         has_start = False
-        with zipfile.ZipFile(self._path) as file:
+        with told(self.path, "cannot be unpacked"), zipfile.ZipFile(self.path) as file:
             for name in file.namelist():
                 if name.startswith("start/"):
                     has_start = True
                     place = folder / name.removeprefix("start/")
-                    if not place.resolve().is_relative_to(folder.resolve()):
-                        raise BundleError(f"{self._path} has a file that would be elsewhere: {name}")
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(file.read(name))
+                    with file.open(name) as source, place.open("wb") as target:
+                        shutil.copyfileobj(source, target)
         return has_start
 
 

@@ -26,13 +26,15 @@ def replay(file: str, against: str | None, as_json: bool) -> None:
     an answer differs.
     """
     from momus.cli.replay.bundle import Bundle, BundleError
+    from momus.cli.replay.checks import told
     from momus.control import ControlError
     from momus.kit.process import BrokerError
 
     try:
         bundle = Bundle(file)
-        _play(bundle, against, as_json)
-    except (BundleError, BrokerError, ControlError) as error:
+        with told(file, "cannot be played"):
+            _play(bundle, against, as_json)
+    except (BundleError, BrokerError, ControlError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 

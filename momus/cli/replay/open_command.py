@@ -40,6 +40,7 @@ def open_(file: str, until: int | None, at: str | None, listen: str, control: st
         raise click.BadParameter("it is no loopback HOST:PORT: whoever reaches it may do all", param_hint="--control")
     from momus.cli.records.places import PlaceError, moment_ms
     from momus.cli.replay.bundle import Bundle, BundleError
+    from momus.cli.replay.checks import told
     from momus.cli.replay.opened import Opened
     from momus.cli.replay.targets import Momus
     from momus.control import BrokerDiedError, ControlError
@@ -49,7 +50,8 @@ def open_(file: str, until: int | None, at: str | None, listen: str, control: st
     try:
         at_ms = None if at is None else moment_ms(at)
         bundle = Bundle(file)
-        with Momus(bundle, listen=listen, control=control, is_shown=True) as target:
+        played = told(file, "cannot be played")
+        with played, Momus(bundle, listen=listen, control=control, is_shown=True) as target:
             opened = Opened(bundle, target)
             _go(opened, until, at_ms)
             _say_where(opened, target, ui)
@@ -58,7 +60,7 @@ def open_(file: str, until: int | None, at: str | None, listen: str, control: st
         raise click.BadParameter(str(error), param_hint="--at") from None
     except KeyboardInterrupt:
         return
-    except (BundleError, BrokerError, BrokerDiedError, ControlError) as error:
+    except (BundleError, BrokerError, BrokerDiedError, ControlError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -241,3 +242,36 @@ def test_passing_tests_leave_nothing(pytester):
     pytester.runpytest_subprocess(*ALONE, "--momus-keep-failed", "kept").assert_outcomes(passed=1)
     assert not (pytester.path / "kept").exists()
     shutil.rmtree(pytester.path)
+
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0" / "run.momus"
+
+
+@pytest.mark.parametrize("command", ["replay", "open"])
+def test_recording_that_is_cut_off_ends_in_a_sentence(command, tmp_path):
+    path = tmp_path / "theirs.momus"
+    path.write_bytes(SAMPLE.read_bytes()[:-300])
+    done = momus(command, str(path))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: {path} is not a run that momus has kept: ")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_recording_with_other_bytes_in_its_requests_is_played_or_refused_by_its_name(seed, tmp_path):
+    """Whole frames of nonsense: what reads them on the way ends in no traceback, and not in exit code 0."""
+    chance, path = random.Random(seed), tmp_path / "theirs.momus"
+    with zipfile.ZipFile(SAMPLE) as file, zipfile.ZipFile(path, "w") as made:
+        for name in file.namelist():
+            data = bytearray(file.read(name))
+            if name == "events":
+                position = 0
+                while position < len(data):
+                    kind, size = data[position], EVENT.unpack_from(data, position)[4]
+                    position += EVENT.size
+                    for _ in range(3 if kind in (TOOK, SENT) and size > 20 and chance.random() < 0.3 else 0):
+                        data[position + chance.randrange(4 if kind == SENT else 12, size)] = chance.randrange(256)
+                    position += size
+            made.writestr(name, bytes(data))
+    done = momus("replay", str(path))
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, bool(done.stdout)) == (1, True) or str(path) in done.stderr, done
