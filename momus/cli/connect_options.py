@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from momus.client.connect_settings import SETTINGS
+from momus.client.connect_settings import READ, SETTINGS, nearest, of_security
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,10 @@ def _read_file(context: click.Context, option: click.Parameter, file: IO[str] | 
             found = parse_properties(file.read())
         except ValueError as error:
             raise click.BadParameter(f"{file.name}: {error}", param_hint="--config") from None
-        for key, text in found.items():
-            SETTINGS.setdefault(key.removeprefix("kafka."), text)
+        found = {key.removeprefix("kafka."): text for key, text in found.items()}
+        if unread := sorted(key for key in found.keys() - READ if of_security(key)):  # a client has others, as acks
+            click.echo(f"momus: {file.name}: {', '.join(unread)}: no effect here", err=True)
+        SETTINGS.update({**found, **SETTINGS})
 
 
 def _read_words(context: click.Context, option: click.Parameter, words: tuple[str, ...]) -> None:
@@ -38,9 +40,15 @@ def _read_words(context: click.Context, option: click.Parameter, words: tuple[st
 
     _begin(context)
     try:
-        SETTINGS.update(parse_assignments(words))
+        found = parse_assignments(words)
     except ValueError:
         raise click.BadParameter("it is KEY=VALUE", param_hint="-X") from None  # the text may hold a secret
+    for key in sorted(found.keys() - READ):
+        question = nearest(key)
+        if question or of_security(key):
+            raise click.BadParameter(f"{key} has no effect here.{question}", param_hint="-X")
+        click.echo(f"momus: -X {key}: no effect here: it says nothing of how to connect", err=True)
+    SETTINGS.update(found)
 
 
 def client_options(command: Any) -> Any:

@@ -5,9 +5,7 @@ Imported only where momus.launch.use_packages() has run.
 
 from __future__ import annotations
 
-from momus.client.connect_settings import SETTINGS
-
-PASSES = "momus.sasl.pass.through"  # clients authenticate themselves; the proxy does for what it asks itself
+from momus.client.connect_settings import PASSES, READ, SETTINGS, of_security
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +36,8 @@ def serve(client_config: dict[str, str], **words: Any) -> int:
     from broker.shell.proxy.serve import serve_proxy
 
     SETTINGS.update(client_config)
+    if unread := sorted(key for key in client_config.keys() - READ if of_security(key)):
+        sys.stderr.write(f"momus: {', '.join(unread)}: no effect on how the proxy connects\n")
     try:
         found = connecting()
     except OSError as error:

@@ -22,6 +22,7 @@ from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.log_lines import set_up
 from broker.shell.proxy.process import ProxyProcess
 from broker.shell.proxy.upstream import Upstream
+from broker.shell.setting_warnings import check_known
 from protocol.errors import MalformedError
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _run(told: dict[str, Any], connecting: dict[str, Any]) -> int:
     try:
         told["upstream"] = Upstream(places_of(told["to"]), **connecting)
         # what is wrong with the words is said before the cluster is asked
-        _plan(told, DEFAULT_CLUSTER, told["listen"], [1])
+        check_known(_plan(told, DEFAULT_CLUSTER, told["listen"], [1]).new_config(), told["properties"])
         return int(server._loop()(_serve({**told, **server._limits()})))
     except (OSError, server.FewDescriptorsError) as error:
         sys.stderr.write(f"momus: {error}\n")

@@ -8,10 +8,26 @@ import click
 
 from momus.cli.connect_options import client_options
 from momus.cli.serve_variables import Users, check_addresses, endpoint_of, read_token, read_users
+from momus.client.connect_settings import READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import IO, Any
+
+# Beginnings of the settings that listeners have: a proxy has no others.
+OBEYED = (
+    "advertised.",
+    "broker.rack",
+    "connection",
+    "controller.listener",
+    "listener",
+    "max.connection",
+    "queued.max.",
+    "sasl.",
+    "socket.",
+    "ssl.",
+)
 
 
 @click.command()
@@ -114,6 +130,7 @@ def proxy(
         properties = parse_assignments(assignments)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--set") from None
+    _check_settings(properties)
     raise SystemExit(
         serve_proxy(
             to=to,
@@ -132,3 +149,14 @@ def proxy(
             **connecting(),
         )
     )
+
+
+def _check_settings(properties: Mapping[str, str]) -> None:
+    """Refuse what says how to connect to the cluster, and name what a proxy leaves to it; unknown keys are refused when
+    it starts. Errors: BadParameter."""
+    from broker.config.settings import BROKER_KEYS
+
+    for key in sorted(properties.keys() & (READ - BROKER_KEYS.keys())):
+        raise click.BadParameter(f"{key} says how to connect to the cluster: give it by -X", param_hint="--set")
+    for key in sorted(key for key in properties.keys() & BROKER_KEYS.keys() if not key.startswith(OBEYED)):
+        click.echo(f"momus: --set {key}: no effect: a proxy has listeners, and the rest is the cluster's", err=True)
