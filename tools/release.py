@@ -4,7 +4,7 @@
     image/       the container image of this machine's architecture, for `docker load`
     go/          the Go module as the zip that a module proxy serves
     maven/       the JUnit extension, in the layout of a Maven repository
-    sbom.json    what the image brings, as CycloneDX 1.6
+    sbom.json    what the image brings, as CycloneDX 1.6; a release fails where the image has other packages
     LICENSES.txt the licences of what the image brings, packages and vendored files
     SHA256SUMS   of every file
     PUBLISH.md   the commands by which a person publishes it
@@ -19,6 +19,8 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -35,7 +37,12 @@ REPOSITORY = names.REPOSITORY
 HERE = Path(sys.executable).parent
 NAMES = names.read()
 # What the image installs beside momus (Dockerfile).
-IMAGE_EXTRAS = "security,otel"
+IMAGE_EXTRAS = "security,otel,registry,yaml"
+# What installs packages, and is removed from the image or never run there.
+INSTALLERS = {"pip", "setuptools"}
+LIST_PACKAGES = (
+    "import importlib.metadata as m; print(*{f'{d.name}=={d.version}' for d in m.distributions()}, sep='\\n')"
+)
 # A pinned one: older ones want another form of target.
 DEPLOY = "org.apache.maven.plugins:maven-deploy-plugin:3.1.2:deploy"
 PUBLISH = """# Publishing {version}
@@ -136,6 +143,35 @@ def make_lists(folder: Path) -> None:
     vendored.add(REPOSITORY, folder / "LICENSES.txt", folder / "sbom.json")
 
 
+def compare(sbom: str, installed: str) -> list[str]:
+    """What the list of parts and the image do not both have.
+
+    sbom       CycloneDX, as JSON.
+    installed  NAME==VERSION in each line, as the image says it.
+    """
+
+    def plain(rows: list[str]) -> set[str]:
+        pairs = (row.partition("==") for row in rows)
+        found = {(re.sub("[-_.]+", "-", name).lower(), version) for name, _, version in pairs}
+        return {f"{name}=={version}" for name, version in found if name not in {*INSTALLERS, NAMES.package}}
+
+    parts = [each for each in json.loads(sbom)["components"] if str(each.get("purl", "")).startswith("pkg:pypi/")]
+    listed, brought = plain([f"{each['name']}=={each['version']}" for each in parts]), plain(installed.split())
+    return [
+        *(f"the image has {each}, and the list of parts has not" for each in sorted(brought - listed)),
+        *(f"the list of parts has {each}, and the image has not" for each in sorted(listed - brought)),
+    ]
+
+
+def check_image(folder: Path) -> None:
+    """Hold the list of parts to the image that was made. Errors: NotMadeError: they differ."""
+    tag = f"{NAMES.image}:{NAMES.version}"
+    python = "/opt/momus/bin/python"
+    installed = run("docker", "run", "--rm", "--entrypoint", python, tag, "-c", LIST_PACKAGES)
+    if different := compare((folder / "sbom.json").read_text(), installed):
+        raise NotMadeError("; ".join(different))
+
+
 def revision() -> str:
     """The commit that is released."""
     return run("git", "rev-parse", "HEAD").strip()
@@ -180,6 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "maven": lambda: make_maven(folder / "maven"),
         "lists": lambda: make_lists(folder),
     }
+    if not {"image", "lists"} & set(options.without):
+        parts["lists of the image"] = lambda: check_image(folder)
     failed = []
     for name, make in parts.items():
         if name in options.without:
