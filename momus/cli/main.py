@@ -314,13 +314,13 @@ def _read_settings(
     config_file: IO[str] | None, assignments: tuple[str, ...], named: dict[str, str | None]
 ) -> dict[str, str]:
     """Kafka's settings from a file, the environment, --set and options of their own; the later wins."""
-    from momus.client.properties import parse_assignments, parse_environment, parse_properties
+    from momus.client.properties import parse_assignments, parse_environment, parse_properties, secrets_of_images
 
     try:
         settings = parse_properties(config_file.read()) if config_file else {}
     except ValueError as error:
         raise click.BadParameter(f"{config_file.name if config_file else ''}: {error}", param_hint="--config") from None
-    settings.update(parse_environment(os.environ))
+    settings.update({**secrets_of_images(os.environ), **parse_environment(os.environ)})
     try:
         settings.update(parse_assignments(assignments))
     except ValueError as error:

@@ -3,6 +3,7 @@ Docker image."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 
@@ -33,6 +34,14 @@ _NOT_SETTINGS = frozenset(
         "VERSION",
     )
 )
+SECRETS = "/etc/kafka/secrets"
+_OF_SECRETS = {
+    "KAFKA_SSL_KEYSTORE_FILENAME": "ssl.keystore.location",
+    "KAFKA_SSL_KEYSTORE_CREDENTIALS": "ssl.keystore.password",
+    "KAFKA_SSL_KEY_CREDENTIALS": "ssl.key.password",
+    "KAFKA_SSL_TRUSTSTORE_FILENAME": "ssl.truststore.location",
+    "KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "ssl.truststore.password",
+}
 _BLANKS = " \t\f"
 _CONTROL = {"f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.?))", re.DOTALL)
@@ -90,15 +99,35 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
     settings = {}
     for prefix in ("KAFKA_", "KAFKA_CFG_"):
         for name, value in environment.items():
-            if name.startswith(prefix) and name not in _NOT_SETTINGS and not is_of_kubernetes(name, value):
+            if (
+                name.startswith(prefix)
+                and name not in _NOT_SETTINGS
+                and name not in _OF_SECRETS
+                and not is_of_kubernetes(name, value)
+            ):
                 settings[_key(name.removeprefix(prefix))] = value
     settings = {key: value for key, value in settings.items() if not key.startswith("cfg.")}
     for name in _CLUSTER_ID:
         if environment.get(name):
             settings["cluster.id"] = environment[name]
-    if path := _login_file(environment.get("KAFKA_OPTS", "")):
+    path = _login_file(environment.get("KAFKA_OPTS", ""))
+    # Bitnami's image writes the file from KAFKA_CLIENT_USERS; they are users here without it.
+    if path and (os.path.exists(path) or not environment.get(_CLIENT_USERS[0])):
         settings[LOGIN_FILE] = path
     return settings
+
+
+def secrets_of_images(environment: Mapping[str, str], folder: str = SECRETS) -> dict[str, str]:
+    """The settings of key and trust stores that images take as names of files in /etc/kafka/secrets: of the store in
+    `..._FILENAME`, of a file that holds its password in `..._CREDENTIALS`. Errors: OSError: a file cannot be read."""
+    found = {}
+    for name, key in _OF_SECRETS.items():
+        if file := environment.get(name):
+            path = os.path.join(folder, file)
+            with open(path, encoding="utf-8", errors="replace") as opened:  # refused here, where the variable is known
+                text = opened.read().strip() if name.endswith("CREDENTIALS") else path
+            found[key] = text
+    return found
 
 
 def environment_users(environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from momus.client.properties import environment_users, parse_assignments, parse_environment, parse_properties
+from momus.client.properties import (
+    environment_users,
+    parse_assignments,
+    parse_environment,
+    parse_properties,
+    secrets_of_images,
+)
 
 
 def test_properties_file_is_read_as_java_reads_it():
@@ -115,3 +123,29 @@ def test_environment_follows_the_docker_images_rule():
         "HOME": "/home",
     }
     assert parse_environment(environment) == {"num.partitions": "4", "a_b-c": "x"}
+
+
+def test_stores_in_the_folder_of_secrets_are_settings_of_files_and_passwords(tmp_path: Path) -> None:
+    for name, text in (("broker.p12", "a store"), ("store", "one\n"), ("key", "two\n")):
+        (tmp_path / name).write_text(text)
+    variables = {
+        "KAFKA_SSL_KEYSTORE_FILENAME": "broker.p12",
+        "KAFKA_SSL_KEYSTORE_CREDENTIALS": "store",
+        "KAFKA_SSL_KEY_CREDENTIALS": "key",
+    }
+    assert secrets_of_images(variables, str(tmp_path)) == {
+        "ssl.keystore.location": str(tmp_path / "broker.p12"),
+        "ssl.keystore.password": "one",
+        "ssl.key.password": "two",
+    }
+    assert parse_environment(variables) == {}
+    with pytest.raises(FileNotFoundError):
+        secrets_of_images({"KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "absent"}, str(tmp_path))
+
+
+def test_file_of_logins_that_bitnamis_image_would_write_is_left_out_where_users_are_told(tmp_path: Path) -> None:
+    options = f"-Djava.security.auth.login.config={tmp_path}/kafka_jaas.conf"
+    users = {"KAFKA_CLIENT_USERS": "alice", "KAFKA_CLIENT_PASSWORDS": "pencil"}
+    assert parse_environment({"KAFKA_OPTS": options, **users}) == {}
+    (tmp_path / "kafka_jaas.conf").touch()
+    assert set(parse_environment({"KAFKA_OPTS": options, **users})) == {"java.security.auth.login.config"}
