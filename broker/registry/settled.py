@@ -62,6 +62,8 @@ def canonical(subject: str, content: Content, found: Found, *, normalized: bool)
 
 def formatted(state: RegistryState, ask: Ask, row: Version, answer: Json) -> Steps:
     """An answer whose schema is in the form that the parameter `format` asks for. Errors: RegistryError."""
+    if ask.query.get("findTags"):
+        raise errors.unserved('"findTags": the tags beside a schema, which are in it')
     form = ask.query.get("format", "").strip()
     if ask.query.get("referenceFormat") == "qualified" and "references" in answer:
         rows = [{**each.to_json(), "subject": beside(row.subject, each.subject)} for each in row.references]

@@ -118,9 +118,10 @@ class RegistryState:
         return max(self._ids.get((context, digest), ()), default=None)
 
     def namesakes(self, subject: str) -> list[str]:
-        """A subject; one of the default context, with those of other contexts that have its name."""
-        is_default = contexts.context_of(subject) == contexts.DEFAULT
-        return [subject, *(contexts.prefix_of(each) + subject for each in sorted(self.contexts) if is_default)]
+        """A subject; for one of the default context that is not there, also those of other contexts of its name."""
+        if subject in self.subjects or contexts.context_of(subject) != contexts.DEFAULT:
+            return [subject]
+        return [subject, *(contexts.prefix_of(each) + subject for each in sorted(self.contexts))]
 
     def all_contexts(self) -> list[str]:
         """The default one, and the others by name."""

@@ -118,7 +118,7 @@ class Access:
             may(OPERATIONS[needs], TOPIC, topic_of(each)) for each in subjects
         ):
             raise _denied(principal, needs, f"topic {topic_of(subjects[0])}")
-        for each in _referred(call, state):
+        for each in (*_referred(call, state), *_shown_instead(call, state)):
             if not may(DESCRIBE, TOPIC, topic_of(each)):
                 raise _denied(principal, routes.DESCRIBE, f"topic {topic_of(each)}")
 
@@ -175,6 +175,14 @@ def _referred(call: Call, state: RegistryState) -> list[str]:
     except ValueError:  # the request is refused, and told why, where it is read
         return []
     return [name for each in named for name in dict.fromkeys((each, state.alias(each)))]
+
+
+def _shown_instead(call: Call, state: RegistryState) -> list[str]:
+    """The subjects of other contexts that may be answered where one of the default context is not there."""
+    if "subject" not in call.words or call.route.api not in ("GetVersion", "LookUpSchema"):
+        return []
+    names = state.namesakes(normalized(call.ask(state).words["subject"]))
+    return [each for each in names[1:] if each in state.subjects]
 
 
 def _denied(principal: str, needs: str, what: str) -> RegistryError:

@@ -90,6 +90,18 @@ def test_what_a_schema_refers_to_is_asked_for_too(broker):
     assert "id" in alice.register("own-value", mine, references=[{**refers[0], "version": version}])
 
 
+def test_subject_of_another_context_is_shown_to_who_may_describe_its_topic(broker):
+    root, alice = (RegistryClient(broker.registry_url, login) for login in ("root:r", "alice:a"))
+    assert "id" in root.register(":.c:shared-value", '"string"')
+    broker.acls.allow("alice", "describe", topic="shared")
+    denied = (403, 40301, "User is denied operation DESCRIBE on topic :.c:shared")
+    for path in ("/subjects/shared-value/versions/1", "/subjects/shared-value/versions/1/schema"):
+        assert alice.ask("GET", path) == denied
+    assert alice.ask("POST", "/subjects/shared-value", {"schema": '"string"'}) == denied
+    broker.acls.allow("alice", "describe", topic=":.c:shared")
+    assert alice.ask("GET", "/subjects/shared-value/versions/1")["subject"] == ":.c:shared-value"
+
+
 def test_wrong_password_waits_as_at_a_listener():
     with Broker(security="sasl_plaintext", users={"alice": "a"}, registry=True) as broker:
         wrong = RegistryClient(broker.registry_url, "alice:b")

@@ -86,3 +86,4 @@ def test_tag_of_what_is_not_there_and_tags_to_be_taken_over_are_refused(registry
     registered(registry, RECORD, "AVRO")
     assert registry.ask("POST", "/subjects/s/versions/2/tags", {})[:2] == (404, 40402)
     assert registered(registry, RECORD, "AVRO", propagateSchemaTags=True)[0] == 501
+    assert registry.ask("GET", "/subjects/s/versions/1?findTags=*")[0] == 501
