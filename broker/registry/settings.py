@@ -21,8 +21,7 @@ from broker.registry.state import DEFAULT_LEVEL, FORWARD, IMPORT, MODES, READWRI
 if TYPE_CHECKING:
     from broker.registry.jobs import Ask
     from broker.registry.records import Json
-    from broker.registry.rules import rules_of
-from broker.registry.state import RegistryState
+    from broker.registry.state import RegistryState
 
 LEVELS: Final = (
     "NONE",
