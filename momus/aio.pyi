@@ -494,7 +494,8 @@ class AsyncHandle(Twin):
 
         With n the topic is waited for as well. Without, it must be there: a wrong name would look like an empty topic.
 
-        isolation   "committed" leaves out what open and aborted transactions have written.
+        isolation   "committed" leaves out what open and aborted transactions have written; Kafka's words,
+                    "read_committed" and "read_uncommitted", do as well.
         timeout     seconds.
         Errors:     WaitTimeoutError: there are fewer than n. ControlError: without n, there is no such topic; a reset
                     or a deletion of the topic came between the records.
@@ -566,7 +567,7 @@ class AsyncCluster(AsyncHandle):
 class AsyncBroker(AsyncHandle):
     """One broker, or `brokers` virtual ones in one process, that lives as long as the `with` block.
 
-    as_version an Apache Kafka release, "2.1" to "4.3", whose API versions and features are not exceeded.
+    as_version an Apache Kafka release, "2.1" to "4.4", whose API versions and features are not exceeded.
     codec      "construct": every request and response by construct, slowly; "generated" is the default.
     fetch_waits "frozen": while the clock stands, a Fetch waits until it is moved on; "real", the default: its
                fetch.max.wait.ms passes in real time then.

@@ -244,7 +244,8 @@ class ClusterHandle(GroupVerbs, NodeVerbs):
 
         With n the topic is waited for as well. Without, it must be there: a wrong name would look like an empty topic.
 
-        isolation   "committed" leaves out what open and aborted transactions have written.
+        isolation   "committed" leaves out what open and aborted transactions have written; Kafka's words,
+                    "read_committed" and "read_uncommitted", do as well.
         timeout     seconds.
         Errors:     WaitTimeoutError: there are fewer than n. ControlError: without n, there is no such topic; a reset
                     or a deletion of the topic came between the records.

@@ -303,7 +303,7 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Codec of requests and responses: generated functions, or construct, which is slow and without shortcuts."),
     ("cluster.id", "STRING", "", None, "", "Id of a new cluster. Empty: drawn at random. A directory keeps its own."),
     ("as.version", "STRING", "", None, "",
-     "Apache Kafka release, 2.1 to 4.3, whose API versions and features are not exceeded. Empty: all that is served."),
+     "Apache Kafka release, 2.1 to 4.4, whose API versions and features are not exceeded. Empty: all that is served."),
     ("fetch.waits", "STRING", "real", ("real", "frozen"), "",
      "Whether a Fetch that waits goes on waiting in real time while the cluster's clock stands, or waits as long."),
     ("offsets.any.broker", "BOOLEAN", "true", None, "",

@@ -208,7 +208,7 @@ def cli() -> None:
 @click.option(
     "--as-version",
     metavar="RELEASE",
-    help="Answer as this Apache Kafka does, 2.1 to 4.3: no newer API versions and features.  [default: all there is]",
+    help="Answer as this Apache Kafka does, 2.1 to 4.4: no newer API versions and features.  [default: all there is]",
 )
 @click.option(
     "--fetch-waits",

@@ -24,7 +24,7 @@ OPTIONS = {
     "upstream": ("", "HOST:PORT[,...] of a Kafka cluster: run the tests there, through proxies (docs/proxy.md)."),
     "upstream_config": ("", "A client.properties that says how the proxies connect to it."),
     "flush": ("memory", "Of the fixtures' clusters: memory, os or fsync."),
-    "as_version": ("", "An Apache Kafka release, 2.1 to 4.3: what the fixtures' clusters offer clients is not newer."),
+    "as_version": ("", "An Apache Kafka release, 2.1 to 4.4: what the fixtures' clusters offer clients is not newer."),
     "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
     "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
     "keep_failed": ("", "A folder: of each failed test its whole run is kept there as a file for `momus replay`."),

@@ -52,7 +52,7 @@ class BrokerError(RuntimeError):
 class Broker(Forkable):
     """One broker, or `brokers` virtual ones in one process, that lives as long as the `with` block.
 
-    as_version an Apache Kafka release, "2.1" to "4.3", whose API versions and features are not exceeded.
+    as_version an Apache Kafka release, "2.1" to "4.4", whose API versions and features are not exceeded.
     codec      "construct": every request and response by construct, slowly; "generated" is the default.
     fetch_waits "frozen": while the clock stands, a Fetch waits until it is moved on; "real", the default: its
                fetch.max.wait.ms passes in real time then.

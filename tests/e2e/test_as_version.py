@@ -6,10 +6,12 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
 from kafka import KafkaAdminClient
 from momus_command import run_momus
+from wire_peer import Peer
 
 from broker.config.release_tables import RELEASES
 from momus import Broker
 from momus.control import ControlError
+from protocol.messages.offsets import OffsetCommitRequest
 
 # kafka-python knows 3.4 by an API that brokers without ZooKeeper do not have, and does not know 4.4
 SEEN = {name: {"3.4": "3.3", "4.4": "4.3"}.get(name, name) for name, _, _ in RELEASES}
@@ -52,6 +54,19 @@ def test_librdkafka_copies_records_exactly_once_on_the_release(host, name):
         consumer.close()
         assert cluster.committed("g") == {("t", 0): 1}
         assert [record.value for record in cluster.consume("t", 1)] == [b"one"]  # the control plane knows no limits
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_commit_of_a_version_that_kafka_4_has_dropped_is_refused_as_there(version):
+    """Served without a release, for old clients; Apache Kafka 4 hangs up on a version that it does not serve."""
+    request = OffsetCommitRequest(group_id="old", topics=[])
+    with Broker() as broker, Peer(broker) as peer:
+        assert peer.call(request, version).topics == []
+    with Broker(as_version="4.4") as broker, Peer(broker) as peer:
+        peer.send(request, version)
+        assert peer.is_closed_by_broker()
+        assert broker.stop() == 0
+        assert f"API 8 version {version} is not served" in broker.log
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])

@@ -40,7 +40,7 @@ export interface Reading {
   /** Only records with this key. */
   key?: Key;
   /** "committed" leaves out what open and aborted transactions have written. */
-  isolation?: "committed" | "uncommitted";
+  isolation?: "committed" | "uncommitted" | "read_committed" | "read_uncommitted";
   /** 10,000. */
   timeoutMs?: number;
 }

@@ -32,7 +32,8 @@ MOST_RECORDS: Final = 10_000
 ANSWER_BYTES: Final = 8 << 20
 # A topic was deleted, or its leader has moved, between two requests of one call.
 MOVED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-ISOLATION: Final = {"uncommitted": 0, "committed": 1}
+# The kits' words, and those of Kafka's isolation.level.
+ISOLATION: Final = {"uncommitted": 0, "committed": 1, "read_uncommitted": 0, "read_committed": 1}
 METADATA_VERSION, CREATE_VERSION, FETCH_VERSION = 12, 7, 12  # by topic name
 EARLIEST, LATEST, LIST_VERSION = -2, -1, 7
 
