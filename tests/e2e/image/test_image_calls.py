@@ -82,3 +82,13 @@ def test_image_runs_momus_fault_set(start: Start) -> None:
     container.wait_for("momus ready")
     words = "momus fault set inject_error api=OffsetCommit error=NOT_COORDINATOR --control 127.0.0.1:9644"
     assert container.exec(*words.split()).strip()
+
+
+def test_storage_tool_says_that_it_formats_nothing(start: Start) -> None:
+    container = start()
+    asked = ("kafka-storage.sh", "format", "-t", "momusmomusmomusmomusAA", "-c", "/opt/kafka/config/server.properties")
+    told = "kafka-storage: momus formats its data directory itself: there is nothing to do"
+    assert container.exec(*asked) == f"{told}\n"
+    users = container.exec(*asked, "--add-scram", "SCRAM-SHA-256=[name=alice,password=pencil]")
+    assert users == f"{told} but to keep the users\n"
+    assert container.exec("cat", "/tmp/momus-users") == "alice:pencil\n"
