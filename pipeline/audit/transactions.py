@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pipeline.engine import F, Window
+from pipeline.engine import F
 from pipeline.transforms.commits import MARKERS
 from pipeline.transforms.missing_offsets import block_of
 from pipeline.transforms.running import LAST, MAX, SUM, Running, previous, with_running
@@ -104,29 +104,57 @@ def markers(found: DataFrame) -> DataFrame:
 
 
 def matched(expected: DataFrame, actual: DataFrame) -> DataFrame:
-    """Pairs of rows of expected_markers and `markers` that belong together; each actual marker at most once."""
+    """Pairs of rows of expected_markers and `markers` that belong together; each actual marker at most once.
+
+    Joined by the number of a marker, or of the last transaction that was decided before it: a producer that keeps its
+    epoch may have millions of transactions in a log.
+    """
     same = ["log", "producer_id", "marker_epoch"]
     counted = Running(SUM, F.lit(1), inclusive=True)
-    by_time = block_of(
-        F.unix_millis("decided")
-    )  # coordinators' logs have no common offsets: blocks of a quarter of an hour
-    decisions = ("decided", "prepared_offset")
-    rows = with_running(expected, same, {"rank": counted}, decisions, by_time).join(
-        expected.groupBy(*same).agg(F.count(F.lit(1)).alias("wanted")), same
-    )
     ends = actual.withColumnRenamed("producer_epoch", "marker_epoch").withColumnRenamed("offset", "marker_offset")
+    wanted = expected.groupBy(*same).agg(F.count(F.lit(1)).alias("wanted"))
+    sizes = wanted.join(ends.groupBy(*same).agg(F.count(F.lit(1)).alias("there")), same)
+    sizes = sizes.select(*same, (F.col("wanted") == F.col("there")).alias("are_as_many"))
+    # Coordinators' logs have no common offsets: blocks of a quarter of an hour.
+    rows = with_running(
+        expected, same, {"rank": counted}, ("decided", "prepared_offset"), block_of(F.unix_millis("decided"))
+    ).join(sizes, same)
     marks = (
         with_running(ends, same, {"marker_rank": counted}, ("marker_offset",))
-        .join(ends.groupBy(*same).agg(F.count(F.lit(1)).alias("there")), same)
-        .select(*same, "marker_offset", "marker_rank", "there", "control", "segment", "timestamp")
+        .select(*same, "marker_offset", "marker_rank", "control", "segment", "timestamp")
+        .join(sizes, same)
     )
-    pairs = rows.join(marks, same).where(
-        F.when(F.col("wanted") == F.col("there"), F.col("rank") == F.col("marker_rank")).otherwise(
-            F.col("decided") <= F.col("timestamp")
-        )
+    numbered = marks.where("are_as_many").select(*same, "marker_offset", F.col("marker_rank").alias("rank"))
+    numbered = numbered.unionByName(_last_decided(rows.where("not are_as_many"), marks.where("not are_as_many"), same))
+    found = numbered.join(marks.drop("marker_rank", "are_as_many"), [*same, "marker_offset"])
+    return found.join(rows.drop("are_as_many"), [*same, "rank"]).drop("rank")
+
+
+def _last_decided(rows: DataFrame, marks: DataFrame, same: list[str]) -> DataFrame:
+    """The columns `same`, marker_offset, rank: that of the last transaction that was decided when a marker was written.
+
+    Markers from before any decision have no row.
+    """
+    nothing = F.lit(None).cast("bigint")
+    decisions = rows.select(
+        *same, F.col("decided").alias("at"), F.lit(0).alias("is_mark"), F.col("prepared_offset").alias("place"), "rank"
     )
-    best = Window.partitionBy("log", "marker_offset").orderBy(F.desc("rank"))
-    return pairs.withColumn("best", F.row_number().over(best)).where("best = 1").drop("best", "wanted", "there")
+    written = marks.select(
+        *same,
+        F.col("timestamp").alias("at"),
+        F.lit(1).alias("is_mark"),
+        F.col("marker_offset").alias("place"),
+        nothing.alias("rank"),
+    )
+    told = with_running(
+        decisions.unionByName(written),
+        same,
+        {"last": Running(LAST, F.col("rank"))},
+        ("at", "is_mark", "place"),
+        block_of(F.unix_millis("at")),
+    )
+    told = told.where("is_mark = 1 and last is not null")
+    return told.select(*same, F.col("place").alias("marker_offset"), F.col("last").alias("rank"))
 
 
 def with_transaction_end(data: DataFrame) -> DataFrame:

@@ -47,9 +47,9 @@ def write_for_ever(address: str, begun: threading.Event, ended: threading.Event)
     producer = Producer({**conf, "transactional.id": "young", "linger.ms": 0})
     producer.init_transactions(60)
     consumer = Consumer({**conf, "group.id": "young", "enable.auto.commit": False})
-    for number in range(100_000):
-        if ended.is_set():
-            break
+    number = -1
+    while not ended.is_set():
+        number += 1
         for made in admin.create_topics([NewTopic("passing", 2, 1)]).values():
             with_patience(made)
         producer.begin_transaction()
