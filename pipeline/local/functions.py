@@ -278,11 +278,6 @@ def lag(value: Name) -> Column:
     return _aggregate("lag", value)
 
 
-def row_number() -> Column:
-    """In a window: the number of the row, from 1 on."""
-    return Aggregate("row_number()")
-
-
 def desc(name: Name) -> Column:
     """For an order: the highest first."""
     return column_of(name).desc()
