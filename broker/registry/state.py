@@ -29,7 +29,7 @@ READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, FORWARD = (
 )
 MODES: Final = (READONLY, READWRITE, READONLY_OVERRIDE, IMPORT, FORWARD)
 DEFAULT_LEVEL: Final = "BACKWARD"
-# The config of a context that nobody can name: where the highest id of each context outlives the schemas that had it.
+# The config of a context that no one can name: where the highest id of each context outlives the schemas that had it.
 HIGHEST_IDS: Final = ":.__momus highest ids:"
 OWN: Final = frozenset(  # what a subject's config does not take from the global one
     (

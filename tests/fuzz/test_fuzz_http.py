@@ -1,4 +1,4 @@
-"""Spoiled HTTP requests at the control endpoint and the schema registry: nobody else waits, nothing raises or grows."""
+"""Spoiled HTTP requests at the control endpoint and the schema registry: no one else waits, nothing raises or grows."""
 
 from __future__ import annotations
 
