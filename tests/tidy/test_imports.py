@@ -70,7 +70,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("broker.broker",),
     ("broker.supported", "broker.shell"),
 )
-FILES_A_FOLDER = 15
+FILES_A_FOLDER = 25
 MORE_FILES = {"broker/handlers", "broker/requests"}  # one file a family of APIs, or an API
 PROTOCOL_METHODS = 6
 PROTOCOL_ROOMS = 2

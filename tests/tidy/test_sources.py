@@ -11,7 +11,7 @@ import sys
 import pytest
 from source_tree import PACKAGES, REPOSITORY, every_file, files_of_tests, modules, text_of, tree_of
 
-LINES_LIMIT = 360
+LINES_LIMIT = 600
 FUNCTION_LINES_LIMIT = 60  # ruff's C901 limits their branches
 GENERATED = "protocol/generated/"  # written by tools/keep_generated.py, read by nobody
 
