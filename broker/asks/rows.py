@@ -1,12 +1,12 @@
 """The rows in which topics, groups and transactions are told, one name for one thing, wherever they were asked for.
 
-The routes of the control plane declare them as their answers, /openapi.json is made from them, and the type checker
-holds each maker to them: of a broker, of a proxy, of a fork. Times are Unix milliseconds; -1 is not known.
+The routes of the control plane answer with them, /openapi.json is made from them, and the type checker holds each maker
+to them: of a broker, of a proxy, of a fork. Times are Unix milliseconds; -1 is not known.
 """
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Window(TypedDict):
@@ -65,20 +65,15 @@ class TopicDetails(Window):
     configs: list[ConfigRow]
 
 
-class GroupLag(TypedDict, total=False):
-    """Left out where an end is not known."""
-
-    lag: int
-
-
-class GroupRow(GroupLag):
-    """A group with its lag over all partitions."""
+class GroupRow(TypedDict):
+    """A group with its lag over all partitions, which is left out where an end is not known."""
 
     group: str
     type: str
     state: str
     members: int
     partitions: int
+    lag: NotRequired[int]
 
 
 class GroupRows(Window):
@@ -110,16 +105,11 @@ class AssignmentRow(TypedDict):
     state: str
 
 
-class OffsetLag(TypedDict, total=False):
-    """`end` and `lag` are left out where the end is not known; `archiving` is of share groups."""
+class OffsetRow(TypedDict):
+    """A committed offset, or the start offset of a share group, which alone has `archiving`.
 
-    end: int
-    lag: int
-    archiving: int
-
-
-class OffsetRow(OffsetLag):
-    """A committed offset, or the start offset of a share group."""
+    `end` and `lag` are left out where the end is not known.
+    """
 
     topic: str
     partition: int
@@ -127,6 +117,9 @@ class OffsetRow(OffsetLag):
     metadata: str
     committed_ms: int
     member: str
+    end: NotRequired[int]
+    lag: NotRequired[int]
+    archiving: NotRequired[int]
 
 
 class LagRow(TypedDict):
@@ -148,14 +141,8 @@ class DeadLetters(TypedDict):
     why_not: str
 
 
-class ShareDetails(TypedDict, total=False):
-    """What only a share group has."""
-
-    dead_letters: DeadLetters
-
-
-class GroupDetails(ShareDetails):
-    """A group of any type; one that does not exist is Dead, with the type ""."""
+class GroupDetails(TypedDict):
+    """A group of any type; one that does not exist is Dead, with the type "". `dead_letters` is of share groups."""
 
     group: str
     type: str
@@ -166,6 +153,7 @@ class GroupDetails(ShareDetails):
     members: list[MemberRow]
     assignments: list[AssignmentRow]
     offsets: list[OffsetRow]
+    dead_letters: NotRequired[DeadLetters]
 
 
 class TransactionRow(TypedDict):

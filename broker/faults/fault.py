@@ -149,7 +149,7 @@ class Fault:
         """It has acted: on a request, or on its reply."""
         self.hits += 1
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The fault as it was given, its name, and the counts."""
         filters = dict(self.filters)
         if "api" in filters:

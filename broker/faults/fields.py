@@ -23,9 +23,9 @@ class Field(NamedTuple):
     most: int = 1 << 53
     choices: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The field as `GET /faults/kinds` has it; the default is left out if the field is required or has none."""
-        shown: dict[str, Any] = {"name": self.name, "type": self.type, "required": self.default is REQUIRED}
+        shown: dict[str, object] = {"name": self.name, "type": self.type, "required": self.default is REQUIRED}
         if self.default is not REQUIRED and self.default is not None:
             shown["default"] = self.default
         if self.choices:

@@ -52,7 +52,7 @@ class Kind:
     fields: ClassVar[tuple[Field, ...]] = ()
     filters: ClassVar[tuple[Field, ...]] = FILTERS
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The kind as `GET /faults/kinds` has it."""
         return {
             "fault": self.name,

@@ -12,9 +12,9 @@ SHOWN_BYTES: Final = 64
 MOST_ITEMS: Final = 200  # of a list
 
 
-def as_json(message: Message, version: int) -> dict[str, Any]:
+def as_json(message: Message, version: int) -> dict[str, object]:
     """The fields that a version has."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for each in message.FIELDS:
         if each.is_in(version):
             wire = each.wire.element if isinstance(each.wire, Array) else each.wire

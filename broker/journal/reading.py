@@ -269,7 +269,7 @@ def error_names(response: Message | None) -> list[str]:
     return list(dict.fromkeys(map(error_label, errors_in(response))))
 
 
-def describe(entry: Entry, ring: Ring, name_of: Callable[[bytes], str] | None = None) -> dict[str, Any]:
+def describe(entry: Entry, ring: Ring, name_of: Callable[[bytes], str] | None = None) -> dict[str, object]:
     """An entry as JSON; with `topic_names`, by id, where its request names topics by id and they are known.
 
     Units: `at_ms` Unix milliseconds by the cluster's clock; `latency_ms` milliseconds as measured.
@@ -300,7 +300,7 @@ def describe(entry: Entry, ring: Ring, name_of: Callable[[bytes], str] | None = 
     }
 
 
-def _topic_names(request: Any, name_of: Callable[[bytes], str]) -> dict[str, Any]:
+def _topic_names(request: Any, name_of: Callable[[bytes], str]) -> dict[str, object]:
     ids = {getattr(topic, "topic_id", b"") for topic in getattr(request, "topics", None) or ()} - {b""}
     names = {shown_uuid(topic_id): name for topic_id in ids if (name := name_of(topic_id))}
     return {"topic_names": names} if names else {}
@@ -311,7 +311,7 @@ def _of_registry(kept: bytes, head_bytes: int) -> Any:
     return json.loads(kept[head_bytes:]) if _is_whole(kept) else None
 
 
-def _described_registry(entry: Entry) -> dict[str, Any]:
+def _described_registry(entry: Entry) -> dict[str, object]:
     """What describe says of a request of the schema registry."""
     reply = _of_registry(entry.reply, REPLY_HEAD_BYTES) if entry.reply else None
     code = (reply or {}).get("error_code")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from broker.cluster.acls import Acls
 from broker.cluster.data.directory import DataDirectory
@@ -66,6 +66,17 @@ class Names:
         if not NAME.fullmatch(name):
             raise ClusterRefusedError(f"{name:.100} is no name: letters, digits, dot, dash and underscore, 100 at most")
         return name
+
+
+class SnapshotRow(TypedDict):
+    """A snapshot. `ahead_ms`: how far the clock was moved; `stands_at_ms`: where it stands, or -1."""
+
+    name: str
+    taken_ms: int
+    ahead_ms: int
+    stands_at_ms: int
+    files: int
+    log_bytes: int
 
 
 class Origin:

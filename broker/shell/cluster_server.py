@@ -11,7 +11,7 @@ from broker.cluster.data.copies import RECORDINGS, remove_discarded
 from broker.cluster.virtual_nodes import VirtualNodes
 from broker.config.addresses import host_port
 from broker.shell.cluster_parts import ClusterParts
-from broker.shell.cluster_plan import ClusterRefusedError
+from broker.shell.cluster_plan import ClusterRefusedError, SnapshotRow
 from broker.shell.loop.alarm import Alarm
 from broker.shell.loop.idle import close, close_idle
 from broker.shell.loop.spin import Spin, usable_processors
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.cluster.listeners import Node
     from broker.journal.recording import Recording
-    from broker.shell.cluster_plan import ClusterPlan, Origin
+    from broker.shell.cluster_plan import ClusterPlan, Origin, SnapshotRow
     from broker.shell.copies.snapshots import Snapshots
     from broker.shell.kept_memory import KeptMemory
     from broker.shell.registry.opened import OpenRegistry
@@ -294,7 +294,7 @@ class ClusterServer(ClusterParts):
             self._snapshots = Snapshots(files, self.plan.data_dir)
         return self._snapshots
 
-    async def take_snapshot(self, name: str | None) -> dict[str, Any]:
+    async def take_snapshot(self, name: str | None) -> SnapshotRow:
         """Keep it as it is now. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
         async with self.change():
             security = self.plan.security

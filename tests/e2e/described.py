@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 TYPES = {"integer": int, "string": str, "boolean": bool, "number": (int, float), "null": type(None)}
@@ -46,3 +47,25 @@ def _fields_fit(value: dict[str, Any], schema: dict[str, Any], described: Any, s
         else others is True or (bool(others) and fits(item, others, described, strict=strict))
         for name, item in value.items()
     )
+
+
+def unfilled(values: list[Any], schema: dict[str, Any], described: dict[str, Any], where: str = "") -> Iterator[str]:
+    """The lists, and the fields that may be left out, that none of these values fills: nothing is known of them."""
+    while "$ref" in schema:
+        schema = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        kept = [each for each in schema["anyOf"] if each != {"type": "null"}]
+        values = [each for each in values if each is not None]
+        schema = kept[0] if len(kept) == 1 else {}
+    if schema.get("type") == "array":
+        items = [item for each in values for item in each]
+        if not items:
+            yield where
+        else:
+            yield from unfilled(items, schema.get("items", {}), described, f"{where}[]")
+    for name, field in schema.get("properties", {}).items():
+        found = [each[name] for each in values if name in each]
+        if not found:
+            yield f"{where}.{name}"
+        else:
+            yield from unfilled(found, field, described, f"{where}.{name}")

@@ -16,7 +16,7 @@ from typing import Any, Final
 from broker.shell.control import of_cluster, of_process
 from broker.shell.control.http import HttpServer
 from broker.shell.control.openapi import describe
-from broker.shell.control.routes import Call, Medium, Process, RefusedError, Route, Routes, Stream
+from broker.shell.control.routes import Call, Process, RefusedError, Route, Routes, Stream
 from broker.shell.page import PAGE
 
 LOAD_BYTES: Final = 32 << 20  # of files that fill a cluster, in one body
@@ -30,15 +30,15 @@ class Control:
         self._process = process
         self.routes = Routes()
         own = (
-            Route("GET", "/", self._index, "This list.", answer={"*": {"*": str}}),
-            Route("GET", "/openapi.json", self._openapi, "The OpenAPI description.", answer=dict),
+            Route("GET", "/", self._index, "This list."),
+            Route("GET", "/openapi.json", self._openapi, "The OpenAPI description."),
             Route(
                 "GET",
                 "/events",
                 self._watch,
                 "What a GET answers, as server-sent events: now, and again whenever it has changed.",
                 query={"path": "the path of the GET, with its parameters", "every_ms": "how often to look; 1000"},
-                answer=Medium("text/event-stream"),
+                media="text/event-stream",
                 name="events",
             ),
         )
@@ -68,7 +68,7 @@ class Control:
             for path, place in self.routes.places.items()
         }
 
-    async def _openapi(self, process: Process, call: Call) -> dict[str, Any]:
+    async def _openapi(self, process: Process, call: Call) -> dict[str, object]:
         return describe(self.routes)
 
     async def _watch(self, process: Process, call: Call) -> Stream:

@@ -1,31 +1,31 @@
 """The OpenAPI description of the control plane, made from the table of routes. Source: OpenAPI 3.1.0.
 
 Each operation has a name of its own, what it is about as its tag (that of what only the page asks for is "page"), the
-shapes of body and answer, a body and words of the path that work, and the statuses with which it may be refused.
+shape of its body, the type of its answer, a body and words of the path that work, and the statuses with which it may be
+refused.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final, get_args, get_type_hints, is_typeddict
+from types import SimpleNamespace
+from typing import Any, Final, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from broker.shell.control import schemas
 from broker.shell.control.routes import (
     BYTES,
     DEFAULT_PREFIX,
-    Medium,
+    Handler,
     Optional_,
     Route,
     Routes,
     ServedPath,
     Shape,
-    Text,
     Told,
 )
 from broker.shell.control.version import API, VERSION
 
 TYPES: Final = {int: "integer", str: "string", bool: "boolean", float: "number", dict: "object"}
-ERROR: Final = {"error": str}
 # Words of paths: what they are, and one that works where it was made.
 WORDS: Final = {
     "cluster": ("the name of a cluster, as `GET /_admin/clusters` lists them", "default"),
@@ -49,42 +49,67 @@ REFUSALS: Final = {
     503: "not yet, and why",
 }
 
+Schema = dict[str, object]
 
-def schema(shape: Shape, *, closed: bool = True) -> dict[str, Any]:
-    """A shape as JSON Schema. `closed`: an object has no fields but those that are named, as in bodies; answers may
-    have more in a later version.
-    """
+
+class Error(TypedDict):
+    """What is answered where a request is refused."""
+
+    error: str
+
+
+def schema(shape: Shape) -> Schema:
+    """The shape of a body as JSON Schema: an object has no fields but those that are named."""
     if isinstance(shape, Optional_):
-        return schema(shape.shape, closed=closed)
+        return schema(shape.shape)
     if isinstance(shape, Told):
         return {"$ref": f"#/components/schemas/{shape.name}"}
     if shape is BYTES:
         return schemas.BYTES
-    if is_typeddict(shape):
-        return _row(shape)
-    if isinstance(shape, list) or get_args(shape):  # [str], or the type of a row's field: list[str]
-        (item,) = get_args(shape) or shape
-        return {"type": "array", "items": schema(item, closed=closed)}
+    if isinstance(shape, list):
+        return {"type": "array", "items": schema(shape[0])}
     if isinstance(shape, dict):
         if "*" in shape:
-            return {"type": "object", "additionalProperties": schema(shape["*"], closed=closed)}
-        made: dict[str, Any] = {
+            return {"type": "object", "additionalProperties": schema(shape["*"])}
+        return {
             "type": "object",
-            "properties": {name: schema(field, closed=closed) for name, field in shape.items()},
+            "properties": {name: schema(field) for name, field in shape.items()},
             "required": [name for name, field in shape.items() if not isinstance(field, Optional_)],
+            "additionalProperties": False,
         }
-        return {**made, "additionalProperties": False} if closed else made
     return {"type": TYPES[shape]}
 
 
-def _row(row: Any) -> dict[str, Any]:
-    """A row of broker/asks/rows.py; a later version may have more fields."""
-    fields = {name: schema(kind, closed=False) for name, kind in get_type_hints(row).items()}
-    required = [name for name in fields if name in row.__required_keys__]
-    return {"type": "object", "properties": fields, "required": required}
+def answer_of(handler: Handler) -> Any:
+    """The type that a handler returns. Errors: NameError: its module imports that for the type checker alone."""
+    function: Any = getattr(handler, "__func__", handler)
+    returned = SimpleNamespace(__annotations__={"return": function.__annotations__["return"]})
+    return get_type_hints(returned, function.__globals__)["return"]
 
 
-def describe(routes: Routes) -> dict[str, Any]:
+def schema_of(kind: Any) -> Schema:
+    """The type of an answer as JSON Schema: a later version may have more fields than a row names."""
+    if getattr(kind, "__name__", "") in schemas.SCHEMAS:
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    if is_typeddict(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        optional = {name for name, field in hints.items() if get_origin(field) is NotRequired}
+        required = [name for name in hints if name in kind.__required_keys__ - optional]
+        fields = {name: schema_of(field) for name, field in get_type_hints(kind).items()}
+        return {"type": "object", "properties": fields, "required": required}
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is list:
+        return {"type": "array", "items": schema_of(inner[0])}
+    if origin is dict:
+        values = {} if inner[1] is object else {"additionalProperties": schema_of(inner[1])}
+        return {"type": "object", **values}
+    if inner:  # a type, or None
+        told = schema_of(inner[0])
+        return {"anyOf": [told, {"type": "null"}]} if len(told) > 1 else {"type": [told["type"], "null"]}
+    return {"type": TYPES[kind]}
+
+
+def describe(routes: Routes) -> Schema:
     """The description of all paths."""
     return {
         "openapi": "3.1.0",
@@ -95,7 +120,7 @@ def describe(routes: Routes) -> dict[str, Any]:
         },
         "components": {
             "schemas": {
-                "Error": schema(ERROR, closed=False),
+                "Error": schema_of(Error),
                 **{name: {"title": name, **make()} for name, make in schemas.SCHEMAS.items()},
             },
             "responses": {str(status): _refusal(about) for status, about in REFUSALS.items()},
@@ -105,9 +130,9 @@ def describe(routes: Routes) -> dict[str, Any]:
     }
 
 
-def _operation(place: ServedPath, route: Route) -> dict[str, Any]:
+def _operation(place: ServedPath, route: Route) -> Schema:
     words = re.findall(r"{(\w+)}", place.path)
-    parameters: list[dict[str, Any]] = [
+    parameters: list[Schema] = [
         {
             "name": name,
             "in": "path",
@@ -125,23 +150,23 @@ def _operation(place: ServedPath, route: Route) -> dict[str, Any]:
     is_of_default = (
         place.path.startswith(f"{DEFAULT_PREFIX}/") and place.path.removeprefix(DEFAULT_PREFIX) == route.path
     )
-    operation: dict[str, Any] = {
+    operation: Schema = {
         "operationId": f"{route.name}_of_default" if is_of_default else route.name,
         "tags": [route.tag],
         "summary": route.about,
-        "responses": {"200": _content("done", route.answer), **_refusals(route, words)},
+        "responses": {"200": _content(route), **_refusals(route, words)},
     }
     if parameters:
         operation["parameters"] = parameters
     if route.body is not None:
-        media: dict[str, Any] = {"schema": schema(route.body)}
+        media: Schema = {"schema": schema(route.body)}
         if route.example is not None:
             media["example"] = route.example
         operation["requestBody"] = {"content": {"application/json": media}}
     return operation
 
 
-def _refusals(route: Route, words: list[str]) -> dict[str, Any]:
+def _refusals(route: Route, words: list[str]) -> Schema:
     statuses = {401}
     if route.body is not None or route.query:
         statuses.add(400)
@@ -152,14 +177,11 @@ def _refusals(route: Route, words: list[str]) -> dict[str, Any]:
     return {str(status): found[status] for status in sorted(found)}
 
 
-def _refusal(about: str) -> dict[str, Any]:
-    answer: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/Error"}}
+def _refusal(about: str) -> Schema:
+    answer: Schema = {"schema": {"$ref": "#/components/schemas/Error"}}
     return {"description": about, "content": {"application/json": answer}}
 
 
-def _content(about: str, shape: Shape) -> dict[str, Any]:
-    if shape is Text:
-        return {"description": about, "content": {"text/plain": {"schema": {"type": "string"}}}}
-    if isinstance(shape, Medium):
-        return {"description": about, "content": {shape.name: {"schema": {"type": "string"}}}}
-    return {"description": about, "content": {"application/json": {"schema": schema(shape, closed=False)}}}
+def _content(route: Route) -> Schema:
+    answer = {"type": "string"} if route.media else schema_of(answer_of(route.load()))
+    return {"description": "done", "content": {route.media or "application/json": {"schema": answer}}}

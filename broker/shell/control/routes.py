@@ -4,10 +4,10 @@ A route belongs to the process or to a cluster. A handler is `async handler(owne
 ClusterServer. A route of a cluster is declared once, "/clock", and served twice: below /_admin/clusters/NAME, and below
 /_admin for the cluster "default".
 
-Bodies and answers are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), BYTES, a list with the shape
-of its items, a dict of fields, a dict with the key "*" for any names, Told(shape, name) for what is described further
-in schemas.py, or Optional_(shape) for a field that may be left out. An answer may be a row of broker/asks/rows.py.
-Bodies are checked against their shape before the handler is called.
+Bodies are declared as shapes: a type (`int`, `str`, `bool`, `float`, `dict`), BYTES, a list with the shape of its
+items, a dict of fields, a dict with the key "*" for any names, Told(shape, name) for what is described further in
+schemas.py, or Optional_(shape) for a field that may be left out. They are checked before the handler is called. An
+answer is described by the type that its handler returns, to which the type checker holds the handler.
 """
 
 from __future__ import annotations
@@ -78,21 +78,12 @@ BYTES: Final = object()  # the shape of a text, null or {"base64": "..."}, which
 
 
 class Told:
-    """The shape of a value that its handler checks further, or of an answer, by its name in schemas.py."""
+    """The shape of a value that its handler checks further, by its name in schemas.py."""
 
     __slots__ = ("name", "shape")
 
     def __init__(self, shape: Shape, name: str) -> None:
         self.shape = shape  # what is checked before the handler is called
-        self.name = name
-
-
-class Medium:
-    """The shape of an answer that is neither JSON nor plain text, by its Content-Type."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
         self.name = name
 
 
@@ -137,14 +128,14 @@ class Route:
     about    one sentence, for the index and the OpenAPI description.
     body     the shape of the JSON object that is sent; None: none is.
     query    the parameters after the path: name -> what it is for.
-    answer   the shape of the JSON that is answered with status 200; Text, or a Medium: something else.
+    media    the Content-Type of an answer that is not JSON.
     example  a body that works, for the description.
     errors   HTTP status -> when it is answered, beyond those that the path, the query and the body imply.
     name     of the operation, for the description; that of the handler's function unless given.
     tag      what it is about, for the description: set by whoever adds it.
     """
 
-    __slots__ = ("_handler", "about", "answer", "body", "errors", "example", "method", "name", "path", "query", "tag")
+    __slots__ = ("_handler", "about", "body", "errors", "example", "media", "method", "name", "path", "query", "tag")
 
     def __init__(
         self,
@@ -153,12 +144,12 @@ class Route:
         handler: Handler | str,
         about: str,
         *,
-        answer: Shape,
         body: Shape = None,
         query: dict[str, str] | None = None,
         example: dict[str, Any] | None = None,
         errors: dict[int, str] | None = None,
         name: str | None = None,
+        media: str = "",
     ) -> None:
         self.tag = ""
         self.name = name or (handler if isinstance(handler, str) else handler.__name__).rpartition(":")[2].strip("_")
@@ -169,7 +160,7 @@ class Route:
         self.about = about
         self.body = body
         self.query = query or {}
-        self.answer = answer
+        self.media = media
         self.example = example
 
     def load(self) -> Handler:

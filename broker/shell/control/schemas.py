@@ -92,7 +92,7 @@ def _of_kinds(extra: Json, *, closed: bool) -> Json:
 
     made = []
     for kind in KINDS.values():
-        about = kind.as_json()["about"]
+        about = str(kind.as_json()["about"])
         fields: Json = {"fault": {"type": "string", "enum": [kind.name]}, "name": TEXT}
         fields |= {field.name: _field(field) for field in (*kind.fields, *kind.filters)}
         fields |= {"trigger": {"$ref": "#/components/schemas/Trigger"}, **extra}

@@ -8,10 +8,10 @@ resets and restores. On disk a later process finds it again.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from broker.cluster.data.copies import DISCARDED, SNAPSHOTS, copy_directory
-from broker.shell.cluster_plan import NAME, ClusterRefusedError, Names, Origin, UnknownSnapshotError
+from broker.shell.cluster_plan import NAME, ClusterRefusedError, Names, Origin, SnapshotRow, UnknownSnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,10 +36,10 @@ class Snapshots:
         self._removed = 0
         self._users: dict[str, dict[str, str]] = {}  # by snapshot; a later process knows those it was started with
 
-    def all(self) -> list[dict[str, Any]]:
+    def all(self) -> list[SnapshotRow]:
         """What is known of each, oldest first."""
         files = self.files
-        found = [
+        found: list[SnapshotRow] = [
             json.loads(files.read_file(f"{self._root}/{name}/{ABOUT}"))
             for name in files.listdir(self._root)
             if NAME.fullmatch(name) and files.exists(f"{self._root}/{name}/{ABOUT}")
@@ -48,7 +48,7 @@ class Snapshots:
 
     def take(
         self, name: str | None, broker: Broker, clock: MovableClock, users: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+    ) -> SnapshotRow:
         """Keep a cluster as it is. Errors: ClusterRefusedError, OSError, StorageError: there is no such snapshot."""
         files = self.files
         names = files.listdir(self._root)
@@ -61,7 +61,7 @@ class Snapshots:
         files.remove_tree(path)  # what a crash has left
         try:
             copied = broker.directory.copy_to(files, f"{path}/{DATA}")
-            about = {
+            about: SnapshotRow = {
                 "name": name,
                 "taken_ms": clock.now_ms(),
                 "ahead_ms": clock.ahead_ms,
@@ -91,13 +91,13 @@ class Snapshots:
 
         return Origin(fill, about["ahead_ms"], None if about["stands_at_ms"] < 0 else about["stands_at_ms"])
 
-    def find(self, name: str) -> dict[str, Any]:
+    def find(self, name: str) -> SnapshotRow:
         """What is known of a snapshot. Errors: UnknownSnapshotError."""
         path = f"{self._root}/{name}/{ABOUT}"
         if not NAME.fullmatch(name) or not self.files.exists(path):
             known = ", ".join(each["name"] for each in self.all()[:10])
             raise UnknownSnapshotError(f"no such snapshot: {name:.100}; there are {known or 'none'}")
-        about: dict[str, Any] = json.loads(self.files.read_file(path))
+        about: SnapshotRow = json.loads(self.files.read_file(path))
         return about
 
     def remove(self, name: str) -> Callable[[], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import posixpath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.load.problems import LoadError
 from broker.load.sources import names_beside, read_documents, read_value
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 SECRET: Final = {"users", "acls"}
 
 
-async def load_files(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class Loaded(TypedDict):
+    """How many of each kind were loaded, what was there before, and files that are to be sent too."""
+
+    loaded: dict[str, int]
+    present: dict[str, list[str]]
+    needs: list[str]
+
+
+async def load_files(cluster: ClusterServer, call: Call) -> Loaded:
     """Check all, then load it; `needs` names files beside them that are to be sent too, and nothing was loaded.
 
     Errors: RefusedError: 400: nothing was loaded; 409: some of it was.

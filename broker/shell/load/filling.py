@@ -306,14 +306,11 @@ class Filling:
     async def _commit(self, group: str, offsets: list[OffsetItem]) -> None:
         from broker.shell.page.seek import commit_offsets  # 5 ms: not all loads have groups
 
-        plan = [
-            {"topic": each.topic, "partition": each.partition, "after": each.offset, "metadata": each.metadata}
-            for each in offsets
-        ]
+        committed = [(each.topic, each.partition, each.offset, each.metadata) for each in offsets]
         client = LocalClient(self._cluster.broker, self._cluster.config)
         try:
-            if plan:
-                await commit_offsets(self._cluster.broker, client, group, plan)
+            if committed:
+                await commit_offsets(self._cluster.broker, client, group, committed)
         finally:
             client.close()
 

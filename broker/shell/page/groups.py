@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from broker.asks.rows import DeadLetters, GroupDetails, GroupRow, GroupRows, OffsetRow
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.share.dead_letters.addressee import has_queue, objection, queue_of, wants_copies
 from broker.coordinator.share.in_flight import ARCHIVING
@@ -18,7 +19,6 @@ from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices, window
 
 if TYPE_CHECKING:
-    from broker.asks.rows import DeadLetters, GroupDetails, GroupRow, GroupRows, OffsetRow
     from broker.broker import Broker
     from broker.coordinator.groups.machine import GroupMachine
     from broker.shell.cluster_server import ClusterServer

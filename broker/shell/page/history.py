@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, MEMBER
@@ -26,7 +26,35 @@ MOST_ROWS: Final = 500
 APIS: Final = ("OffsetCommit", "TxnOffsetCommit")
 
 
-async def show_history(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class _Committer(TypedDict):
+    member: str
+    instance: str
+    epoch: int
+    client: str
+
+
+class CommitRow(_Committer):
+    """A commit of one partition: who made it, and whether it was accepted, or why not."""
+
+    time_ms: int
+    topic: str
+    partition: int
+    offset: int
+    verdict: str
+    why: str
+    fault: str
+
+
+class History(TypedDict):
+    """Commits of a group, the newest first."""
+
+    group: str
+    records_seen: int
+    has_journal: bool
+    history: list[CommitRow]
+
+
+async def show_history(cluster: ClusterServer, call: Call) -> History:
     """Commits of a group, the newest first: from the log those accepted, from the journal those refused."""
     group, limit = call.words["group"], number(call, "limit", 100, MOST_ROWS, 1)
     found, scanned = await accepted(cluster, group)
@@ -36,7 +64,7 @@ async def show_history(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"group": group, "records_seen": scanned, "has_journal": has_journal, "history": rows[::-1][:limit]}
 
 
-async def accepted(cluster: ClusterServer, group: str) -> tuple[list[dict[str, Any]], int]:
+async def accepted(cluster: ClusterServer, group: str) -> tuple[list[CommitRow], int]:
     """The rows of accepted commits, and how many records were looked at."""
     broker = cluster.broker
     topic, index = broker.metadata.topics[OFFSETS_TOPIC], broker.groups.index_of(group)
@@ -48,34 +76,35 @@ async def accepted(cluster: ClusterServer, group: str) -> tuple[list[dict[str, A
         return [], 0
     start = max(partition.log_start_offset, partition.high_watermark - MOST_RECORDS)
     client = LocalClient(broker, cluster.config)
-    rows, scanned = [], 0
-    who: dict[str, Any] = {}
+    rows: list[CommitRow] = []
+    scanned = 0
+    who = _who({})
     batch = -1
     try:
         async for row in read(client, partition, topic.partitions[index].leader, start):
             scanned += 1
-            if row["batch"] != batch:  # its first record says who
-                batch, who = row["batch"], _who(dict(row["headers"]))
-            key, value = row["key"], row["value"]
-            if row["is_control"] or key is None or int.from_bytes(key[:2], "big") > LAST_OFFSET_TYPE:
+            if row.batch != batch:  # its first record says who
+                batch, who = row.batch, _who(dict(row.headers))
+            key, value = row.key, row.value
+            if row.is_control or key is None or int.from_bytes(key[:2], "big") > LAST_OFFSET_TYPE:
                 continue
             name, topic_id, place = offset_key(key)
             if name == group:
                 found = None if value is None else committed_value(value)
-                verdict = "deleted" if found is None else row["outcome"] or "accepted"
+                verdict = "deleted" if found is None else row.outcome or "accepted"
                 offset = -1 if found is None else found.offset
-                rows.append(_row(row["timestamp_ms"], topic_id, place, offset, who, verdict))
+                rows.append(_row(row.timestamp_ms, topic_id, place, offset, who, verdict))
     finally:
         client.close()
     return rows, scanned
 
 
-async def _refused(cluster: ClusterServer, group: str) -> list[dict[str, Any]]:
+async def _refused(cluster: ClusterServer, group: str) -> list[CommitRow]:
     """The rows of refused commits, as far back as the journal goes, and MOST_PIECES."""
     ring = cluster.broker.clients.journal
     if ring is None:
         return []
-    rows = []
+    rows: list[CommitRow] = []
     for entry in await newest(cluster, ring, MOST_PIECES):
         if entry.api not in APIS or not entry.reply:
             continue
@@ -90,7 +119,7 @@ async def _refused(cluster: ClusterServer, group: str) -> list[dict[str, Any]]:
             for each in topic.partitions
         }
         generation = getattr(request, "generation_id_or_member_epoch", None)
-        who = {
+        who: _Committer = {
             "member": request.member_id or "",
             "instance": request.group_instance_id or "",
             "epoch": request.generation_id if generation is None else generation,
@@ -110,7 +139,7 @@ def _name(topic: Any, name_of: Callable[[bytes], str]) -> str:
     return str(topic.name or name_of(getattr(topic, "topic_id", b"")))
 
 
-def _row(time_ms: int, topic: str, partition: int, offset: int, who: dict[str, Any], verdict: str) -> dict[str, Any]:
+def _row(time_ms: int, topic: str, partition: int, offset: int, who: _Committer, verdict: str) -> CommitRow:
     return {
         "time_ms": time_ms,
         "topic": topic,
@@ -123,7 +152,7 @@ def _row(time_ms: int, topic: str, partition: int, offset: int, who: dict[str, A
     }
 
 
-def _who(headers: dict[str, bytes | None]) -> dict[str, Any]:
+def _who(headers: dict[str, bytes | None]) -> _Committer:
     generation = headers.get(GENERATION)
     return {
         "member": _text(headers.get(MEMBER)),

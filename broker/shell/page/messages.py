@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from broker.asks.records import ABORTED, MARKER, NO_OFFSET, Outcomes
 from broker.shell.control.calls.records import offset_at
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
-from broker.shell.page.texts import FORMS, internal, marker, shown
+from broker.shell.page.texts import FORMS, TextRow, internal, marker, shown
 from broker.shell.page.windows import number
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -20,7 +20,7 @@ from protocol.messages.fetch import (
 from protocol.record_batch import iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from broker.partitions.partition import Partition
     from broker.shell.cluster_server import ClusterServer
@@ -32,6 +32,57 @@ MOST: Final = 200
 USUAL: Final = 50
 MOST_HEADERS: Final = 50
 SLICE: Final = 100  # records that are left out, before clients are served again
+
+
+class Seen(NamedTuple):
+    """A record of a log, with the outcome of its transaction: as Outcomes has it, or the kind of a marker."""
+
+    partition: int
+    batch: int  # the first offset of its batch
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    outcome: str
+    producer_id: int
+    producer_epoch: int
+    is_control: bool = False
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether a consumer does not see it: a marker, or a record of an aborted transaction."""
+        return self.is_control or self.outcome == ABORTED
+
+
+class MessageRow(TypedDict):
+    """A message with its bytes as texts."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: TextRow | None
+    value: TextRow | None
+    headers: list[list[TextRow | None]]
+    more_headers: int
+    outcome: str
+    producer_id: int
+    producer_epoch: int
+    is_control: bool
+
+
+_From = TypedDict("_From", {"from": int})  # a word of Python
+
+
+class Messages(_From):
+    """Messages of a partition, and where to go on."""
+
+    topic: str
+    partition: int
+    next_offset: int
+    start: int
+    end: int
+    messages: list[MessageRow]
 
 
 class Asked(NamedTuple):
@@ -50,7 +101,7 @@ def asked_of(call: Call) -> Asked:
     return Asked(form, call.query.get("aborted", "") == "yes", number(call, "limit", USUAL, MOST, 1))
 
 
-async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_messages(cluster: ClusterServer, call: Call) -> Messages:
     """Messages from an offset or a time on; without either the newest. Errors: RefusedError."""
     broker, name = cluster.broker, call.words["topic"]
     topic, index = broker.metadata.topics.get(name), number(call, "partition", 0)
@@ -81,15 +132,14 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
 
 
 async def page_of(
-    cluster: ClusterServer, name: str, wanted: Asked, start: int, found: AsyncIterator[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], int]:
+    cluster: ClusterServer, name: str, wanted: Asked, start: int, found: AsyncIterator[Seen]
+) -> tuple[list[MessageRow], int]:
     """As many records as are asked for, as texts, and the offset after them."""
     schemas = await registry_of(cluster) if wanted.form == "auto" else None
-    rows, position = list[dict[str, Any]](), start
+    rows, position = list[MessageRow](), start
     async for row in found:
-        position = row["offset"] + 1
-        del row["batch"]
-        if row.pop("is_dropped") and not wanted.with_aborted:
+        position = row.offset + 1
+        if row.is_dropped and not wanted.with_aborted:
             continue
         rows.append(await texts(name, row, wanted.form, schemas))
         if len(rows) == wanted.limit:
@@ -113,12 +163,13 @@ class Walk:
     position   the offset of the next record.
     """
 
-    def __init__(self, position: int, outcomes: Outcomes) -> None:
+    def __init__(self, partition: int, position: int, outcomes: Outcomes) -> None:
+        self._partition = partition
         self.position = position
         self.outcomes = outcomes
         self._taken = 0
 
-    async def rows(self, data: bytes) -> AsyncIterator[dict[str, Any]]:
+    async def rows(self, data: bytes) -> AsyncIterator[Seen]:
         """The records of whole batches from the position on, markers included."""
         for place, header in iter_batches(data):
             batch = memoryview(data)[place : place + header.size]
@@ -129,27 +180,24 @@ class Walk:
                     await asyncio.sleep(0)
                 if record.offset < self.position:
                     continue
-                yield {
-                    "offset": record.offset,
-                    "batch": header.base_offset,
-                    "timestamp_ms": record.timestamp,
-                    "key": record.key,
-                    "value": record.value,
-                    "headers": record.headers,
-                    "outcome": marker(record.key) if outcome == MARKER else outcome,
-                    "producer_id": header.producer_id,
-                    "producer_epoch": header.producer_epoch,
-                    "is_control": header.is_control,
-                    "is_dropped": outcome in (MARKER, ABORTED),
-                }
+                kind = marker(record.key) if outcome == MARKER else outcome
+                yield Seen(
+                    self._partition,
+                    header.base_offset,
+                    *record,
+                    kind,
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.is_control,
+                )
             # The cleaner may have removed the last records of a batch.
             self.position = max(self.position, header.next_offset)
 
 
-async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[dict[str, Any]]:
+async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[Seen]:
     """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
     ahead = ((first, producer) for producer, first in partition.aborted_transactions(position, NO_OFFSET))
-    walk = Walk(position, Outcomes(ahead, partition.producers.open))
+    walk = Walk(partition.index, position, Outcomes(ahead, partition.producers.open))
     while walk.position < partition.high_watermark:
         data = await _fetch(client, partition, leader, walk.position)
         if not data:
@@ -184,25 +232,36 @@ async def registry_of(cluster: ClusterServer) -> Registry | None:
     return Registry(cluster.config.schema_registry_url, cluster.config.schema_registry_basic_auth_user_info or "")
 
 
-async def texts(topic: str, row: dict[str, Any], form: str, schemas: Registry | None) -> dict[str, Any]:
-    """A row with its bytes as texts."""
-    key, value, headers = row["key"], row["value"], row["headers"]
-    decoded = internal(topic, key, value) if form == "auto" and not row["is_control"] else None
+async def texts(topic: str, seen: Seen, form: str, schemas: Registry | None) -> MessageRow:
+    """A record with its bytes as texts."""
+    decoded = internal(topic, seen.key, seen.value) if form == "auto" and not seen.is_control else None
     if decoded is not None:
-        row["key"], row["value"] = decoded
-    elif schemas is None or row["is_control"]:
-        row["key"], row["value"] = shown(key, form), shown(value, form)
+        key, value = decoded
+    elif schemas is None or seen.is_control:
+        key, value = shown(seen.key, form), shown(seen.value, form)
     else:
-        row["key"], row["value"] = await _by_schema(key, schemas), await _by_schema(value, schemas)
-    row["headers"] = [[shown(name.encode(), "text"), shown(each, form)] for name, each in headers[:MOST_HEADERS]]
-    row["more_headers"] = max(0, len(headers) - MOST_HEADERS)
-    return row
+        key, value = await _by_schema(seen.key, schemas), await _by_schema(seen.value, schemas)
+    return {
+        "partition": seen.partition,
+        "offset": seen.offset,
+        "timestamp_ms": seen.timestamp_ms,
+        "key": key,
+        "value": value,
+        "headers": [[shown(name.encode(), "text"), shown(each, form)] for name, each in seen.headers[:MOST_HEADERS]],
+        "more_headers": max(0, len(seen.headers) - MOST_HEADERS),
+        "outcome": seen.outcome,
+        "producer_id": seen.producer_id,
+        "producer_epoch": seen.producer_epoch,
+        "is_control": seen.is_control,
+    }
 
 
-async def _by_schema(data: bytes | None, schemas: Registry) -> dict[str, Any] | None:
+async def _by_schema(data: bytes | None, schemas: Registry) -> TextRow | None:
     """Bytes decoded by their schema, or as they are with a note why not."""
-    found = await schemas.shown(data)
-    return found if found is not None and "text" in found else {**(shown(data) or {}), **(found or {})} or None
+    found, undecoded = await schemas.shown(data), shown(data)
+    if found is None or "text" in found:
+        return found or undecoded
+    return undecoded and {**undecoded, "note": found["note"]}
 
 
 def _check(code: int, what: str) -> None:

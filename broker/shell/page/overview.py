@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from broker.config.addresses import host_port
 from broker.config.features import finalized, supported
-from broker.shell.control.of_cluster.clock import show_clock
-from broker.shell.control.of_cluster.lifetime import describe
+from broker.shell.cluster_plan import SnapshotRow
+from broker.shell.control.of_cluster.clock import ClockRow, show_clock
+from broker.shell.control.of_cluster.lifetime import ClusterRow, describe
 from broker.shell.control.routes import Call
 from broker.shell.page.windows import slices
 
@@ -16,7 +17,41 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-async def show_overview(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class NodeRow(TypedDict):
+    """A broker, where it listens, and of how many partitions it leads or is in sync."""
+
+    id: int
+    up: bool
+    lags: bool
+    paused: bool
+    listeners: str
+    leads: int
+    in_sync: int
+
+
+class FeatureRow(TypedDict):
+    """A feature: its level, and the levels that there are."""
+
+    name: str
+    level: int
+    lowest: int
+    highest: int
+
+
+class Overview(ClusterRow):
+    """A cluster with its brokers and what they lead."""
+
+    requests: int
+    topics: int
+    partitions: int
+    under_replicated: int
+    clock: ClockRow
+    nodes: list[NodeRow]
+    features: list[FeatureRow]
+    snapshots: list[SnapshotRow]
+
+
+async def show_overview(cluster: ClusterServer, call: Call) -> Overview:
     """All that the cluster view shows. Partitions are counted in slices."""
     broker = cluster.broker
     leads: Counter[int] = Counter()

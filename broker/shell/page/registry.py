@@ -21,7 +21,7 @@ import urllib.request
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.shell.page.texts import cut
+from broker.shell.page.texts import Note, TextRow, cut
 from protocol.record import read_varint
 
 if TYPE_CHECKING:
@@ -51,15 +51,15 @@ class Registry:
         self._schemas: dict[int, tuple[str, Callable[[bytes], Any]] | SchemaError] = {}
         self._gone = ""  # why the registry cannot be reached: it is not asked again in this look
 
-    async def shown(self, data: bytes | None) -> dict[str, Any] | None:
-        """{bytes, form, text, is_cut} of what has a schema id, or {note}: why it is not decoded; else None."""
+    async def shown(self, data: bytes | None) -> TextRow | Note | None:
+        """What has a schema id as text, or why it is not decoded; None: it has none."""
         if data is None or len(data) < PREFIX_BYTES or data[0] != MAGIC:
             return None
         if len(data) > DECODED_BYTES:
             return {"note": f"not decoded: longer than {DECODED_BYTES} bytes"}
         return await asyncio.to_thread(self._shown, data)
 
-    def _shown(self, data: bytes) -> dict[str, Any]:
+    def _shown(self, data: bytes) -> TextRow | Note:
         number = int.from_bytes(data[1:PREFIX_BYTES], "big")
         try:
             form, decode = self._schema(number)

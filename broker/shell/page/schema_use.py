@@ -6,7 +6,7 @@ name of a subject is one of several conventions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
@@ -24,7 +24,27 @@ NEWEST: Final = 100  # records of a partition
 MOST_PARTITIONS: Final = 500
 
 
-async def show_use(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class UseRow(TypedDict):
+    """Records of a topic whose key or value (`field`) carries an id, and the offset of the newest."""
+
+    topic: str
+    field: str
+    id: int
+    records: int
+    offset: int
+
+
+class Use(TypedDict):
+    """Topics that use the ids of a subject, in the `newest` records of so many partitions."""
+
+    subject: str
+    looked_at: int
+    partitions: int
+    newest: int
+    topics: list[UseRow]
+
+
+async def show_use(cluster: ClusterServer, call: Call) -> Use:
     """Topics with how many of their newest records carry an id of a subject. Errors: RefusedError."""
     state, subject = await registry_of(cluster).state(), call.words["subject"]
     ids = {row.id for row in state.versions(subject, deleted=True)}
@@ -44,7 +64,7 @@ async def show_use(cluster: ClusterServer, call: Call) -> dict[str, Any]:
                 continue
     finally:
         client.close()
-    rows = [
+    rows: list[UseRow] = [
         {"topic": name, "field": field, "id": number, "records": records, "offset": offset}
         for (name, field, number), (records, offset) in sorted(found.items())
     ]
@@ -65,14 +85,14 @@ async def _look(
         return
     partition = cluster.broker.partitions.get(topic, index)
     async for row in read(client, partition, topic.partitions[index].leader, max(start, end - NEWEST)):
-        if row["is_control"]:
+        if row.is_control:
             continue
-        for field in ("key", "value"):
-            number = _id(row[field])
+        for field, data in (("key", row.key), ("value", row.value)):
+            number = _id(data)
             if number in ids:
                 counted = found.setdefault((topic.name, field, number), [0, 0])
                 counted[0] += 1
-                counted[1] = max(counted[1], row["offset"])
+                counted[1] = max(counted[1], row.offset)
 
 
 def _id(data: bytes | None) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
+from broker.asks.rows import Window
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.page.texts import cut
 from broker.shell.page.windows import number, window
@@ -27,6 +28,76 @@ LINE: Final = 200  # characters of a line
 MOST_FINDINGS: Final = 50
 
 
+class SubjectRow(TypedDict):
+    """A subject with the version that is its latest."""
+
+    subject: str
+    type: str
+    versions: int
+    version: int
+    id: int
+    level: str
+    mode: str
+
+
+class SubjectRows(Window):
+    """A window on the subjects."""
+
+    subjects: list[SubjectRow]
+
+
+class VersionRow(TypedDict):
+    """A version of a subject; `referred_to`: by so many others."""
+
+    version: int
+    id: int
+    type: str
+    deleted: bool
+    references: list[str]
+    referred_to: int
+
+
+class Subject(TypedDict):
+    """A subject with its versions, the newest first."""
+
+    subject: str
+    level: str
+    mode: str
+    total: int
+    versions: list[VersionRow]
+
+
+class LineRow(TypedDict):
+    """A line of two versions side by side; its number is 0 where one has none."""
+
+    is_changed: bool
+    old_line: int
+    old: str
+    new_line: int
+    new: str
+
+
+class Finding(TypedDict):
+    """Why a reader cannot read what a writer wrote, and where in the schema."""
+
+    kind: str
+    path: str
+    text: str
+
+
+_Versions = TypedDict("_Versions", {"from": int, "to": int})  # "from" is a word of Python
+
+
+class Changes(_Versions):
+    """Two versions side by side, and why readers of one cannot read what the other has written."""
+
+    subject: str
+    is_cut: bool
+    lines: list[LineRow]
+    backward: list[Finding]
+    forward: list[Finding]
+
+
 def registry_of(cluster: ClusterServer) -> OpenRegistry:
     """The cluster's own registry. Errors: RefusedError: it is not served."""
     if cluster.registry is not None:
@@ -35,11 +106,11 @@ def registry_of(cluster: ClusterServer) -> OpenRegistry:
     raise RefusedError(409, f"the schemas are those of {other}" if other else "no registry of this cluster is served")
 
 
-async def list_subjects(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_subjects(cluster: ClusterServer, call: Call) -> SubjectRows:
     """A window on the subjects. Errors: RefusedError."""
     state = await _state(cluster)
     names, offset, total = await window(cluster, call, [name for name in state.subjects if state.has(name)])
-    rows = []
+    rows: list[SubjectRow] = []
     for name in names:
         versions = state.versions(name)
         if versions:  # they may have been deleted meanwhile
@@ -57,7 +128,7 @@ async def list_subjects(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"offset": offset, "total": total, "subjects": rows}
 
 
-async def show_subject(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_subject(cluster: ClusterServer, call: Call) -> Subject:
     """A subject with its versions, the newest first, those that are softly deleted among them. Errors: RefusedError."""
     state = await _state(cluster)
     subject = call.words["subject"]
@@ -81,7 +152,7 @@ async def show_subject(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     }
 
 
-async def show_changes(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_changes(cluster: ClusterServer, call: Call) -> Changes:
     """Two versions side by side, and why readers of one cannot read the other's records. Errors: RefusedError."""
     state, subject = await _state(cluster), call.words["subject"]
     rows = _versions(state, subject)
@@ -126,9 +197,7 @@ def _version(rows: list[Version], version: int) -> Version:
     raise RefusedError(404, f"{rows[0].subject:.100} has no version {version}")
 
 
-async def _unreadable(
-    cluster: ClusterServer, state: RegistryState, reader: Version, writer: Version
-) -> list[dict[str, str]]:
+async def _unreadable(cluster: ClusterServer, state: RegistryState, reader: Version, writer: Version) -> list[Finding]:
     """Why what one version has written cannot be read by another; nothing: it can."""
     # 0 ms: the registry is served
     from broker.registry.errors import RegistryError
@@ -146,11 +215,11 @@ async def _unreadable(
     return [_told(each) for each in found.differences[:MOST_FINDINGS]]
 
 
-def _told(found: Difference) -> dict[str, str]:
+def _told(found: Difference) -> Finding:
     return _finding(found.kind, found.path, found.message)
 
 
-def _finding(kind: str, path: str, text: str) -> dict[str, str]:
+def _finding(kind: str, path: str, text: str) -> Finding:
     return {"kind": kind, "path": cut(path), "text": cut(text)}
 
 
@@ -167,7 +236,7 @@ def _lines(row: Version) -> tuple[list[str], bool]:
     return [line[:LINE] for line in lines[:MOST_LINES]], is_cut
 
 
-def _side_by_side(old: list[str], new: list[str]) -> Iterator[dict[str, Any]]:
+def _side_by_side(old: list[str], new: list[str]) -> Iterator[LineRow]:
     """Rows of both; the number of a line is 0 where there is none."""
     from difflib import SequenceMatcher  # 3 ms: few look at two versions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.base.seek import Facts, target
 from broker.shell.control.calls.group_members import describe, share_offsets
@@ -23,6 +23,8 @@ from protocol.messages.share_offsets import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from broker.broker import Broker
     from broker.cluster.topics import Topic
     from broker.coordinator.groups.machine import GroupMachine
@@ -33,8 +35,28 @@ SHARE_VERSION: Final = 0
 WORDS: Final = ("earliest", "latest", "offset", "shift", "time")
 WITH_NUMBER: Final = ("offset", "shift", "time")
 
+Offset = tuple[str, int, int, str]  # topic, partition, committed offset, metadata
 
-async def seek(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+
+class MoveRow(TypedDict):
+    """Where an offset is (-1: nowhere) and where it goes, with what there is to say about it."""
+
+    topic: str
+    partition: int
+    before: int
+    after: int
+    remark: str
+
+
+class Seek(TypedDict):
+    """What was moved, or would be."""
+
+    group: str
+    dry_run: bool
+    plan: list[MoveRow]
+
+
+async def seek(cluster: ClusterServer, call: Call) -> Seek:
     """Where each partition goes; unless it is a dry run that is committed, all in one request. Errors: RefusedError."""
     group, body, broker = call.words["group"], call.body, cluster.broker
     word, dry_run = body["to"], body.get("dry_run", False)
@@ -46,7 +68,7 @@ async def seek(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         if described["members"]:
             raise RefusedError(409, f"group {group:.100} is {described['state']}: stop its members first")
         machine = broker.groups.of(group).machine
-        plan = []
+        plan: list[MoveRow] = []
         is_share = described["type"] == "share"
         starts = await _starts(cluster, client, group) if is_share else _committed(machine, group)
         for topic, index in _places(broker, starts, body):
@@ -54,7 +76,11 @@ async def seek(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             after, remark = await _target(broker, client, topic, index, before, word, body.get("number", 0))
             plan.append({"topic": topic, "partition": index, "before": before, "after": after, "remark": remark})
         if not dry_run and plan:
-            await (_alter_starts if is_share else commit_offsets)(broker, client, group, plan)
+            if is_share:
+                await _alter_starts(broker, client, group, plan)
+            else:
+                offsets = [(row["topic"], row["partition"], row["after"], "") for row in plan]
+                await commit_offsets(broker, client, group, offsets)
     finally:
         client.close()
     return {"group": group, "dry_run": dry_run, "plan": plan}
@@ -121,7 +147,7 @@ def _bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
         raise RefusedError(409, f"the log of {topic.name}-{index} cannot be read: {why}") from None
 
 
-async def _alter_starts(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:
+async def _alter_starts(broker: Broker, client: LocalClient, group: str, plan: list[MoveRow]) -> None:
     """Let a share group start at `after` of each row. Errors: RefusedError."""
     topics: dict[str, AlterShareGroupOffsetsRequestTopic] = {}
     for row in plan:
@@ -141,17 +167,17 @@ async def _alter_starts(broker: Broker, client: LocalClient, group: str, plan: l
             )
 
 
-async def commit_offsets(broker: Broker, client: LocalClient, group: str, plan: list[dict[str, Any]]) -> None:
-    """Commit `after` of each row's topic and partition, with its `metadata` if it has some. Errors: RefusedError."""
+async def commit_offsets(broker: Broker, client: LocalClient, group: str, offsets: Iterable[Offset]) -> None:
+    """Commit offsets of a group without members. Errors: RefusedError."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
-    for row in plan:
-        topic = topics.setdefault(row["topic"], OffsetCommitRequestTopic(name=row["topic"], partitions=[]))
+    for name, index, offset, metadata in offsets:
+        topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name, partitions=[]))
         topic.partitions.append(
             OffsetCommitRequestPartition(
-                partition_index=row["partition"],
-                committed_offset=row["after"],
+                partition_index=index,
+                committed_offset=offset,
                 committed_leader_epoch=-1,
-                committed_metadata=row.get("metadata", ""),
+                committed_metadata=metadata,
             )
         )
     request = OffsetCommitRequest(

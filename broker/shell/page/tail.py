@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import quote, urlencode
 
 from broker.journal.ring import FRAMES_BITS
+from broker.shell.control.of_cluster.journal import JournalEntry
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.page.texts import cut
 from broker.shell.page.windows import number, slices
@@ -24,6 +25,44 @@ BEFORE: Final = 2000  # pieces before the last look, for requests that have been
 MOST_FRAMES: Final = 1000  # of a piece, among which a request is looked for
 LOOKED_AT_ONCE: Final = 25  # requests that are decoded, before clients are served again
 MOST_NAME: Final = 200
+
+
+class TailRow(TypedDict):
+    """A request as a line; `latency_ms` is -1 where there is no reply yet. Of what it names the first of each kind."""
+
+    number: int
+    at_ms: int
+    latency_ms: float
+    api: str
+    version: int
+    client_id: str
+    connection: str
+    broker: int
+    bytes_in: int
+    bytes_out: int
+    errors: list[str]
+    why: str
+    fault: str
+    group: str
+    topic: str
+    transactional_id: str
+
+
+class JournalTail(TypedDict):
+    """The newest requests that fit, oldest first; `next` is the path of what comes after them."""
+
+    bytes: int
+    kept_bytes: int
+    dropped: int
+    entries: list[TailRow]
+    not_shown: int
+    next: str
+
+
+class WholeEntries(TypedDict):
+    """One request with its reply, or none."""
+
+    entries: list[JournalEntry]
 
 
 async def newest(cluster: ClusterServer, ring: Ring, most: int, since: int = -1) -> list[Entry]:
@@ -44,13 +83,13 @@ def topic_name(cluster: ClusterServer) -> Callable[[bytes], str]:
     return topic_names(cluster.broker.clients.journal, cluster.broker.topics_by_id)
 
 
-async def show_tail(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_tail(cluster: ClusterServer, call: Call) -> JournalTail:
     """Requests that came, or were answered, since a look before. Errors: RefusedError."""
     ring, filters = cluster.broker.clients.journal, dict(call.query)
     limit, since = number(call, "limit", USUAL, MOST, 1), number(call, "since", 0)
     filters.pop("limit", None)
     filters.pop("since", None)
-    answer: dict[str, Any] = {"bytes": 0, "kept_bytes": 0, "dropped": 0, "entries": [], "not_shown": 0}
+    answer: JournalTail = {"bytes": 0, "kept_bytes": 0, "dropped": 0, "entries": [], "not_shown": 0, "next": ""}
     seen = 0
     if ring is not None:
         seen = ring.seen
@@ -71,12 +110,12 @@ def _last(entry: Entry) -> int:
 
 async def _rows(
     cluster: ClusterServer, ring: Ring, fresh: list[Entry], filters: dict[str, str], limit: int
-) -> tuple[list[dict[str, Any]], int]:
+) -> tuple[list[TailRow], int]:
     """The newest `limit` that pass the filters, oldest first, and how many older ones were not looked at."""
     from broker.journal.reading import fits  # 5 ms: most brokers keep no journal
 
     api, name_of = filters.pop("api", "").replace("_", "").lower(), topic_name(cluster)
-    rows: list[dict[str, Any]] = []
+    rows: list[TailRow] = []
     looked = 0
     async for entry in slices(cluster, reversed(fresh), LOOKED_AT_ONCE):
         looked += 1
@@ -87,7 +126,7 @@ async def _rows(
     return rows[::-1], len(fresh) - looked
 
 
-def row_of(entry: Entry, ring: Ring, name_of: Callable[[bytes], str]) -> dict[str, Any]:
+def row_of(entry: Entry, ring: Ring, name_of: Callable[[bytes], str]) -> TailRow:
     """A request as a line of the tail has it."""
     from broker.faults.named import named_in  # 5 ms: most brokers keep no journal
     from broker.journal.reading import error_names  # the same 5 ms
@@ -119,7 +158,7 @@ def _first(names: Collection[str]) -> str:
     return cut(min(names), MOST_NAME) if names else ""
 
 
-async def show_entry(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_entry(cluster: ClusterServer, call: Call) -> WholeEntries:
     """One request with its reply, decoded; none where the journal has dropped it. Errors: RefusedError."""
     ring, text = cluster.broker.clients.journal, call.words["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 17):
@@ -136,4 +175,4 @@ async def show_entry(cluster: ClusterServer, call: Call) -> dict[str, Any]:
             break
         if any(entry.number == wanted and entry.answered >= 0 for entry in pairs.found[:MOST_FRAMES]):
             break
-    return {"entries": [describe(entry, ring) for entry in pairs.found if entry.number == wanted]}
+    return {"entries": [JournalEntry(describe(entry, ring)) for entry in pairs.found if entry.number == wanted]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict, final
 
 from broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from broker.journal.message_json import as_json
@@ -17,12 +17,31 @@ JSON_BYTES: Final = 65_536  # of a text that is tried as JSON
 FORMS: Final = ("auto", "text", "hex")
 
 
+@final
+class TextRow(TypedDict):
+    """Bytes as a text of some form (`is_cut`: not all of it); `note`: why they are not decoded by their `schema`."""
+
+    bytes: int
+    form: str
+    text: str
+    is_cut: bool
+    schema: NotRequired[int]
+    note: NotRequired[str]
+
+
+@final
+class Note(TypedDict):
+    """Why bytes are not decoded by their schema."""
+
+    note: str
+
+
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
     """A text, or its beginning."""
     return text if len(text) <= most else text[:most]
 
 
-def shown(data: bytes | None, form: str = "auto") -> dict[str, Any] | None:
+def shown(data: bytes | None, form: str = "auto") -> TextRow | None:
     """{bytes, form, text}: form is text, json or hex; bytes is the whole length, text may be less of it."""
     if data is None:
         return None
@@ -61,7 +80,7 @@ def _form(data: bytes) -> str:
     return "text"
 
 
-def internal(topic: str, key: bytes | None, value: bytes | None) -> tuple[Any, Any] | None:
+def internal(topic: str, key: bytes | None, value: bytes | None) -> tuple[TextRow | None, TextRow | None] | None:
     """Key and value of a record that a coordinator wrote; None: not of a topic that is known here, or unknown."""
     if key is None or topic not in (TRANSACTIONS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC):
         return None
@@ -88,7 +107,7 @@ def _types(topic: str, kind: int) -> tuple[Any, Any]:
     ]
 
 
-def _as_shown(decoded: Any, data: bytes | None) -> dict[str, Any] | None:
+def _as_shown(decoded: Any, data: bytes | None) -> TextRow | None:
     if data is None:
         return None
     text = json.dumps(decoded)

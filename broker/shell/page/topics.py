@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.asks.rows import ConfigRow, PartitionRow, TopicDetails, TopicRow, TopicRows
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from broker.shell.page.windows import number, slices, window
@@ -12,7 +13,6 @@ from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsRes
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.asks.rows import ConfigRow, PartitionRow, TopicDetails, TopicRow, TopicRows
     from broker.broker import Broker
     from broker.cluster.topics import Topic
     from broker.shell.cluster_server import ClusterServer

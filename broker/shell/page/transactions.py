@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks.rows import TransactionDetails, TransactionEvent, TransactionRow, TransactionRows
 from broker.cluster.topic_names import TRANSACTIONS_TOPIC
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction, decode_transaction
 from broker.shell.control.routes import Call
@@ -14,7 +15,6 @@ from broker.shell.page.topics import UNREADABLE
 from broker.shell.page.windows import number, slices, window
 
 if TYPE_CHECKING:
-    from broker.asks.rows import TransactionDetails, TransactionEvent, TransactionRow, TransactionRows
     from broker.shell.cluster_server import ClusterServer
 
 MOST_RECORDS: Final = 5000  # of the newest in the log that are looked at
@@ -96,7 +96,7 @@ async def _steps(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
     before: set[str] = set()
     try:
         async for row in read(client, partition, topic.partitions[index].leader, start):
-            key, value = row["key"], row["value"]
+            key, value = row.key, row.value
             if key is None or value is None or key[:2] != b"\0\0":
                 continue
             each = decode_transaction(key, value)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from broker.shell.cluster_server import ClusterServer
+    from broker.shell.page.messages import Messages, Seen
+    from broker.shell.page.search.follow import TopicTail
 
 LEADERLESS: Final = -1
 _SIZE_AT: Final = 8  # of a batch: its length, from the byte 12 on
@@ -50,9 +52,9 @@ async def partitions_of(client: LocalClient, name: str) -> list[Remote]:
     ]
 
 
-async def read(client: LocalClient, at: Remote, position: int) -> AsyncIterator[dict[str, Any]]:
+async def read(client: LocalClient, at: Remote, position: int) -> AsyncIterator[Seen]:
     """The records from an offset to the end, markers included. Errors: RefusedError."""
-    walk = Walk(position, Outcomes(stable=at.stable))
+    walk = Walk(at.partition, position, Outcomes(stable=at.stable))
     while walk.position < at.end:
         found = await _fetch(client, at, walk.position)
         data = _whole_batches(bytes(found.records or b""))
@@ -92,7 +94,7 @@ async def _fetch(client: LocalClient, at: Remote, position: int) -> Any:
     return row
 
 
-async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_messages(cluster: ClusterServer, call: Call) -> Messages:
     """Messages from an offset or a time on; without either the newest. Errors: RefusedError."""
     client, name, index = LocalClient(cluster.broker, cluster.config), call.words["topic"], number(call, "partition", 0)
     wanted = asked_of(call)
@@ -113,7 +115,7 @@ async def show_messages(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     }
 
 
-async def show_tail(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_tail(cluster: ClusterServer, call: Call) -> TopicTail:
     """Messages since a look before, oldest first, and how many older ones were not looked at. Errors: RefusedError."""
     look, client, name = Look(call), LocalClient(cluster.broker, cluster.config), call.words["topic"]
     for at in await partitions_of(client, name):

@@ -27,6 +27,7 @@ from protocol.messages.group_admin import ListGroupsRequest
 if TYPE_CHECKING:
     from broker.asks.rows import GroupDetails, GroupRow, GroupRows, OffsetRow, TopicDetails, TopicRow, TopicRows
     from broker.shell.cluster_server import ClusterServer
+    from broker.shell.page.overview import Overview
     from broker.shell.proxy.upstream import Upstream
 
 METADATA_VERSION, OFFSETS_VERSION, GROUPS_VERSION = 12, 7, 5
@@ -187,7 +188,7 @@ async def _details(cluster: ClusterServer, client: LocalClient, group: str) -> G
     return found
 
 
-async def show_overview(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_overview(cluster: ClusterServer, call: Call) -> Overview:
     """The brokers and what they lead."""
     client = LocalClient(cluster.broker, cluster.config)
     leads: Counter[int] = Counter()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.shell.control.routes import Call, RefusedError
+from broker.shell.page.messages import Seen
 from broker.shell.page.search.follow import FIRST, MOST_LOOKED_AT, Look
 
 CLUSTER: Any = SimpleNamespace(name="c", registry=None, config=SimpleNamespace(schema_registry_url=""))
@@ -18,10 +19,9 @@ CLUSTER: Any = SimpleNamespace(name="c", registry=None, config=SimpleNamespace(s
 def looked(first: int, end: int, **query: str) -> tuple[list[int], int, str]:
     """The offsets that are shown of a partition with a message at each, how many are not, and `since` of the next."""
 
-    async def records(position: int) -> AsyncIterator[dict[str, Any]]:
+    async def records(position: int) -> AsyncIterator[Seen]:
         for offset in range(position, end):
-            row = {"offset": offset, "batch": offset, "timestamp_ms": offset, "key": None, "value": b"v", "headers": []}
-            yield {**row, "outcome": "", "is_control": False, "is_dropped": False}
+            yield Seen(0, offset, offset, offset, None, b"v", (), "", -1, -1)
 
     async def answered() -> dict[str, Any]:
         look = Look(Call({}, query, {}))

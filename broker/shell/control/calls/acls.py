@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.authorization.access import OPERATION_NAMES
 from broker.config.authorizer_setting import is_authorizer_set
@@ -46,7 +46,25 @@ async def _ask(cluster: ClusterServer, request: Any) -> Any:
         client.close()
 
 
-async def list_acls(cluster: ClusterServer, call: Call) -> list[dict[str, str]]:
+class AclRow(TypedDict):
+    """An ACL in the words of kafka-acls."""
+
+    principal: str
+    operation: str
+    resource: str
+    name: str
+    pattern: str
+    permission: str
+    host: str
+
+
+class RemovedAcls(TypedDict):
+    """How many ACLs were removed."""
+
+    removed: int
+
+
+async def list_acls(cluster: ClusterServer, call: Call) -> list[AclRow]:
     """All ACLs; none where there is no authorizer."""
     if not is_authorizer_set(cluster.config):
         return []
@@ -76,7 +94,7 @@ async def list_acls(cluster: ClusterServer, call: Call) -> list[dict[str, str]]:
     ]
 
 
-async def add_acls(cluster: ClusterServer, call: Call) -> list[dict[str, str]]:
+async def add_acls(cluster: ClusterServer, call: Call) -> list[AclRow]:
     """Make ACLs; all there are is answered. Errors: RefusedError."""
     creations = [
         AclCreation(
@@ -95,7 +113,7 @@ async def add_acls(cluster: ClusterServer, call: Call) -> list[dict[str, str]]:
     return await list_acls(cluster, call)
 
 
-async def remove_acls(cluster: ClusterServer, call: Call) -> dict[str, int]:
+async def remove_acls(cluster: ClusterServer, call: Call) -> RemovedAcls:
     """Remove ACLs. Errors: RefusedError."""
     body = call.query
     wanted = DeleteAclsFilter(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.calls.groups import committed, show_group
-from broker.shell.control.calls.records import consume
+from broker.shell.control.calls.records import Record, consume
 from broker.shell.control.routes import Call, find_cluster
 from broker.shell.page.groups import list_groups
 from broker.shell.page.topics import list_topics, show_topic
@@ -25,12 +25,67 @@ class _State(NamedTuple):
 
     topics: dict[tuple[str], int]
     settings: dict[tuple[str, str], str]
-    records: dict[tuple[str, int], list[dict[str, Any]]]
+    records: dict[tuple[str, int], list[Record]]
     offsets: dict[tuple[str, str, int], int]
     members: dict[tuple[str], list[str]]
 
 
-async def diff(process: Any, call: Call) -> dict[str, Any]:
+class TopicDifference(TypedDict):
+    """Partitions of a topic on each side that has it."""
+
+    topic: str
+    first: NotRequired[int]
+    second: NotRequired[int]
+
+
+class SettingDifference(TypedDict):
+    """A setting of a topic on each side that sets it."""
+
+    topic: str
+    name: str
+    first: NotRequired[str]
+    second: NotRequired[str]
+
+
+class RecordDifference(TypedDict):
+    """Records of a partition on each side, after the last that both have in the same place."""
+
+    topic: str
+    partition: int
+    first: list[Record]
+    second: list[Record]
+
+
+class OffsetDifference(TypedDict):
+    """What a group has committed on each side."""
+
+    group: str
+    topic: str
+    partition: int
+    first: NotRequired[int]
+    second: NotRequired[int]
+
+
+class MemberDifference(TypedDict):
+    """Members of a group on each side."""
+
+    group: str
+    first: NotRequired[list[str]]
+    second: NotRequired[list[str]]
+
+
+class Difference(TypedDict):
+    """What is different between two sides."""
+
+    different: bool
+    topics: list[TopicDifference]
+    settings: list[SettingDifference]
+    records: list[RecordDifference]
+    offsets: list[OffsetDifference]
+    members: list[MemberDifference]
+
+
+async def diff(process: Any, call: Call) -> Difference:
     """Compare two sides: clusters as they are now, snapshots as they were. A snapshot has no members.
 
     process   that of the clusters, in which snapshots are forked.
@@ -40,14 +95,15 @@ async def diff(process: Any, call: Call) -> dict[str, Any]:
     """
     first, second = [await _state(process, call.body[side]) for side in ("first", "second")]
     is_of_the_past = any("snapshot" in call.body[side] for side in ("first", "second"))
-    found = {
+    found: Difference = {
+        "different": False,
         "topics": _rows(("topic",), first.topics, second.topics),
         "settings": _rows(("topic", "name"), first.settings, second.settings),
         "records": _record_rows(first, second),
         "offsets": _rows(("group", "topic", "partition"), first.offsets, second.offsets),
         "members": [] if is_of_the_past else _rows(("group",), first.members, second.members),
     }
-    return {"different": any(found.values()), **found}
+    return {**found, "different": any(found.values())}
 
 
 async def _state(process: Any, side: dict[str, str]) -> _State:
@@ -89,10 +145,8 @@ async def _state_of(cluster: ClusterServer) -> _State:
     return found
 
 
-async def _all(
-    cluster: ClusterServer, ask: Callable[[ClusterServer, Call], Awaitable[Any]], what: str
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+async def _all(cluster: ClusterServer, ask: Callable[[ClusterServer, Call], Awaitable[Any]], what: str) -> list[Any]:
+    rows: list[Any] = []
     while True:
         answer = await ask(cluster, Call({}, {"offset": str(len(rows)), "limit": str(PAGE)}, {}))
         rows += answer[what]
@@ -100,7 +154,7 @@ async def _all(
             return rows
 
 
-def _rows(names: tuple[str, ...], first: dict[Any, Any], second: dict[Any, Any]) -> list[dict[str, Any]]:
+def _rows(names: tuple[str, ...], first: dict[Any, Any], second: dict[Any, Any]) -> list[Any]:
     """A row for each key whose value differs, with the values that there are."""
     rows = []
     for key in sorted(first.keys() | second.keys()):
@@ -110,9 +164,9 @@ def _rows(names: tuple[str, ...], first: dict[Any, Any], second: dict[Any, Any])
     return rows
 
 
-def _record_rows(first: _State, second: _State) -> list[dict[str, Any]]:
+def _record_rows(first: _State, second: _State) -> list[RecordDifference]:
     """Of each partition the records after the last that both have in the same place. Their times do not count."""
-    rows = []
+    rows: list[RecordDifference] = []
     for topic, partition in sorted(first.records.keys() | second.records.keys()):
         mine, theirs = (side.records.get((topic, partition), []) for side in (first, second))
         same = 0
@@ -123,5 +177,5 @@ def _record_rows(first: _State, second: _State) -> list[dict[str, Any]]:
     return rows
 
 
-def _content(record: dict[str, Any]) -> dict[str, Any]:
+def _content(record: Record) -> Record:
     return {**record, "timestamp_ms": 0}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
+from broker.asks.rows import LagRow
 from broker.base.context import Context
 from broker.coordinator.groups.forced import rebalance as forced
 from broker.shell.control.calls.group_members import describe, share_offsets
@@ -21,7 +22,7 @@ from protocol.messages.share_group import ShareGroupHeartbeatRequest
 from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
-    from broker.asks.rows import GroupDetails, LagRow
+    from broker.asks.rows import GroupDetails
     from broker.shell.cluster_server import ClusterServer
 
 DELETE_VERSION, LEAVE_VERSION = 2, 5
@@ -35,9 +36,52 @@ HEARTBEATS: Final[dict[str, tuple[Any, int]]] = {
 WHY: Final = "a test has expelled it"
 
 Place = tuple[str, int]  # topic and partition
+T = TypeVar("T")
 
 
-async def delete_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class NamedGroup(TypedDict):
+    """The id of a group."""
+
+    group: str
+
+
+class Rebalanced(NamedGroup):
+    """A group that rebalances, with its members."""
+
+    members: list[str]
+
+
+class Expelled(NamedGroup):
+    """A member that was expelled."""
+
+    member: str
+
+
+class WantedRow(TypedDict):
+    """What a group has committed (-1: nothing), and what is waited for."""
+
+    topic: str
+    partition: int
+    offset: int
+    wanted: int
+
+
+class AwaitedOffsets(NamedGroup):
+    """Offsets that were waited for."""
+
+    offsets: list[WantedRow]
+    reached: bool
+
+
+class AwaitedLag(NamedGroup):
+    """A lag that was waited for, with the partitions that it is made of."""
+
+    lag: int
+    offsets: list[LagRow]
+    reached: bool
+
+
+async def delete_group(cluster: ClusterServer, call: Call) -> NamedGroup:
     """Delete a group without members, with its offsets. Errors: RefusedError."""
     group = call.words["group"]
     async with _Asked(cluster) as client:
@@ -47,7 +91,7 @@ async def delete_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"group": group}
 
 
-async def expel_member(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def expel_member(cluster: ClusterServer, call: Call) -> Expelled:
     """Remove a member, as if it had left itself: its next request is refused with UNKNOWN_MEMBER_ID.
 
     `member`: its id, or the id of a static member. Errors: RefusedError.
@@ -76,7 +120,7 @@ async def expel_member(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"group": group, "member": member}
 
 
-async def rebalance(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def rebalance(cluster: ClusterServer, call: Call) -> Rebalanced:
     """Start a rebalance; broker/coordinator/groups/forced.py says what that is. Errors: RefusedError."""
     group = call.words["group"]
     async with _Asked(cluster) as client:
@@ -89,22 +133,23 @@ async def rebalance(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"group": group, "members": [each["member"] for each in found["members"]]}
 
 
-async def wait_for_offsets(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def wait_for_offsets(cluster: ClusterServer, call: Call) -> AwaitedOffsets:
     """Wait until a group has committed these offsets, or later ones. Errors: RefusedError."""
     wanted = {(row["topic"], row["partition"]): row["offset"] for row in call.body["offsets"]}
 
-    async def look(client: LocalClient) -> tuple[bool, dict[str, Any]]:
+    async def look(client: LocalClient) -> tuple[bool, list[WantedRow]]:
         found = await _committed(cluster, client, call.words["group"])
-        rows = [
+        rows: list[WantedRow] = [
             {"topic": topic, "partition": index, "offset": found.get((topic, index), -1), "wanted": offset}
             for (topic, index), offset in wanted.items()
         ]
-        return all(each["offset"] >= each["wanted"] for each in rows), {"offsets": rows}
+        return all(each["offset"] >= each["wanted"] for each in rows), rows
 
-    return await _wait(cluster, call, look)
+    is_reached, rows = await _wait(cluster, call, look)
+    return {"group": call.words["group"], "offsets": rows, "reached": is_reached}
 
 
-async def wait_for_lag(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def wait_for_lag(cluster: ClusterServer, call: Call) -> AwaitedLag:
     """Wait until a group is at most so many records after the ends of its partitions. Errors: RefusedError.
 
     Its partitions are those that it has committed and those that its members have, all or those of one topic; where
@@ -114,29 +159,28 @@ async def wait_for_lag(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     if most < 0:
         raise RefusedError(400, '"lag" takes 0 or more')
 
-    async def look(client: LocalClient) -> tuple[bool, dict[str, Any]]:
+    async def look(client: LocalClient) -> tuple[bool, list[LagRow]]:
         rows = [row for row in await _lags(cluster, client, group) if topic in (None, row["topic"])]
-        lag = sum(row["lag"] for row in rows)
-        return bool(rows) and lag <= most, {"lag": lag, "offsets": rows}
+        return bool(rows) and sum(row["lag"] for row in rows) <= most, rows
 
-    return await _wait(cluster, call, look)
+    is_reached, rows = await _wait(cluster, call, look)
+    return {"group": group, "lag": sum(row["lag"] for row in rows), "offsets": rows, "reached": is_reached}
 
 
 async def _wait(
-    cluster: ClusterServer, call: Call, look: Callable[[LocalClient], Awaitable[tuple[bool, dict[str, Any]]]]
-) -> dict[str, Any]:
+    cluster: ClusterServer, call: Call, look: Callable[[LocalClient], Awaitable[tuple[bool, T]]]
+) -> tuple[bool, T]:
     """Look until it is reached, or the time is over. While there is no coordinator or leader, it is not reached."""
     async with _Asked(cluster) as client:
         with Wait(cluster, call.body.get("timeout_ms", 0), LOOK_AGAIN_S) as wait:
             while True:
                 try:
                     is_reached, found = await look(client)
+                    if is_reached or wait.is_over:
+                        return is_reached, found
                 except (KafkaError, RefusedError) as error:  # another broker may lead soon
                     if wait.is_over:
                         raise RefusedError(409, str(error) or type(error).__name__) from None
-                    is_reached, found = False, {}
-                if is_reached or wait.is_over:
-                    return {"group": call.words["group"], **found, "reached": is_reached}
                 await wait.pause()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from broker.shell.control.calls.group_members import describe
 from broker.shell.control.calls.records import LOOK_AGAIN_S
@@ -19,7 +19,32 @@ if TYPE_CHECKING:
 OFFSETS_VERSION: Final = 9  # by topic name
 
 
-async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class GroupState(TypedDict):
+    """A group's state and the ids of its members."""
+
+    group: str
+    state: str
+    type: str
+    members: list[str]
+
+
+class AwaitedGroup(GroupState):
+    """A group that was waited for; `why`: its coordinator does not answer."""
+
+    why: NotRequired[str]
+    reached: bool
+
+
+class CommittedRow(TypedDict):
+    """An offset that a group has committed."""
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+
+
+async def show_group(cluster: ClusterServer, call: Call) -> GroupState:
     """A group's state and members; a group that does not exist is Dead. Errors: as describe."""
     client = LocalClient(cluster.broker, cluster.config)
     try:
@@ -28,7 +53,7 @@ async def show_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         client.close()
 
 
-async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def wait_for_group(cluster: ClusterServer, call: Call) -> AwaitedGroup:
     """Wait until a group has a state, and so many members. Errors: RefusedError, StorageError, OSError.
 
     While its coordinator does not answer, it is Unknown, and `why` says more.
@@ -41,20 +66,24 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
+                why = ""
                 try:
                     found = await _describe(cluster, client, group)
                 except (KafkaError, RefusedError) as error:  # another broker may lead soon
                     why = str(error) or type(error).__name__
-                    found = {"group": group, "state": "Unknown", "type": "", "members": [], "why": why}
+                    found = {"group": group, "state": "Unknown", "type": "", "members": []}
                 reached = found["state"] == state and members in (None, len(found["members"]))
                 if reached or wait.is_over:
-                    return {**found, "reached": reached}
+                    answer: AwaitedGroup = {**found, "why": why, "reached": reached}
+                    if not why:
+                        del answer["why"]
+                    return answer
                 await wait.pause()
     finally:
         client.close()
 
 
-async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> dict[str, Any]:
+async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> GroupState:
     found = await describe(cluster, client, group)
     members = [each["member"] for each in found["members"]]
     return {"group": group, "state": found["state"], "type": found["type"], "members": members}
@@ -70,7 +99,7 @@ async def fetch_committed(cluster: ClusterServer, client: LocalClient, group: st
     return row
 
 
-async def committed(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+async def committed(cluster: ClusterServer, call: Call) -> list[CommittedRow]:
     """The offsets that a group has committed. Errors: RefusedError."""
     client = LocalClient(cluster.broker, cluster.config)
     try:

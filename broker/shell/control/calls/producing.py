@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.load.values import data_of
 from broker.shell.control.calls.records import TIMEOUT_MS, bytes_of, check_answer, leaders_of
@@ -21,7 +21,14 @@ FIELDS: Final = ("key", "value", "headers", "partition", "timestamp_ms")
 Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]  # as build_batch takes it
 
 
-async def produce(cluster: ClusterServer, call: Call) -> list[dict[str, int]]:
+class ProducedAt(TypedDict):
+    """Where a record is."""
+
+    partition: int
+    offset: int
+
+
+async def produce(cluster: ClusterServer, call: Call) -> list[ProducedAt]:
     """Append records, acks=all; the topic is made as for any producer. Errors: RefusedError."""
     topic, client = call.words["topic"], LocalClient(cluster.broker, cluster.config)
     given = [_record(f"records[{index}]", record) for index, record in enumerate(call.body["records"])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.asks.records import committed_records
 from broker.shell.control.routes import Call, RefusedError
@@ -24,7 +24,7 @@ from protocol.record_json import from_json, to_json
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.shell.cluster_server import ClusterServer
-    from protocol.record import Record
+    from protocol.record import Record as LogRecord
 
 TIMEOUT_MS: Final = 10_000
 LOOK_AGAIN_S: Final = 0.005
@@ -38,7 +38,35 @@ METADATA_VERSION, CREATE_VERSION, FETCH_VERSION = 12, 7, 12  # by topic name
 EARLIEST, LATEST, LIST_VERSION = -2, -1, 7
 
 
-async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class CreatedTopic(TypedDict):
+    """A topic that was made."""
+
+    name: str
+    partitions: int
+
+
+class Record(TypedDict):
+    """A record that was read: bytes are a text, or {"base64": ...}. schemas.py describes it."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: object
+    value: object
+    headers: list[list[object]]
+
+
+class Consumed(TypedDict):
+    """Records that were read; `more`: ask again with `offsets` and `source`."""
+
+    records: list[Record]
+    reached: bool
+    more: bool
+    offsets: dict[str, int]
+    source: str
+
+
+async def create_topic(cluster: ClusterServer, call: Call) -> CreatedTopic:
     """Create a topic. Errors: RefusedError."""
     body, client = call.body, LocalClient(cluster.broker, cluster.config)
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
@@ -57,7 +85,7 @@ async def create_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"name": row.name, "partitions": row.num_partitions}
 
 
-async def create_topics(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+async def create_topics(cluster: ClusterServer, call: Call) -> list[CreatedTopic]:
     """Create topics, all of them or none. Errors: RefusedError: with each that is refused, and why."""
     body, client = call.body, LocalClient(cluster.broker, cluster.config)
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
@@ -79,7 +107,7 @@ async def create_topics(cluster: ClusterServer, call: Call) -> list[dict[str, An
     return [{"name": row.name, "partitions": row.num_partitions} for row in rows]
 
 
-async def consume(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def consume(cluster: ClusterServer, call: Call) -> Consumed:
     """Read records, and wait until there are `least`. Errors: RefusedError.
 
     An answer has `most` at most. Where it has as many, `more` says so, and `offsets` are where to go on; `source` says
@@ -141,7 +169,7 @@ def _source(broker: Broker, life: int, topic: str) -> str:
     return "" if found is None else f"{life}-{found.topic_id.hex()}"
 
 
-def _check_nothing_read(topic: str, found: list[dict[str, Any]], body: dict[str, Any]) -> None:
+def _check_nothing_read(topic: str, found: list[Record], body: dict[str, Any]) -> None:
     """The topic is another one than before: its records do not follow those that were read. Errors: RefusedError."""
     if found or body.get("source"):
         why = "it was deleted, or the cluster was reset or restored"
@@ -185,7 +213,7 @@ class _Reader:
         *,
         waits: bool,
     ) -> None:
-        self.found: list[dict[str, Any]] = []
+        self.found: list[Record] = []
         self._client = client
         self._topic = topic
         self._isolation = isolation
@@ -213,7 +241,7 @@ class _Reader:
                 break
             for offset, record in committed_records(data, row.aborted_transactions):
                 if record is not None and offset >= position and (self._keys is None or record.key in self._keys):
-                    self.found.append({"partition": partition, **_shown(record)})
+                    self.found.append(_shown(partition, record))
                 position = max(position, offset + 1)
                 if len(self.found) == self._most:
                     break
@@ -243,8 +271,9 @@ async def offset_at(client: LocalClient, topic: str, partition: int, leader: int
     return int(row.offset)
 
 
-def _shown(record: Record) -> dict[str, Any]:
+def _shown(partition: int, record: LogRecord) -> Record:
     return {
+        "partition": partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp,
         "key": to_json(record.key),

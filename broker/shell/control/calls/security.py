@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.config.config_values import ConfigError
 from broker.shell.client_configs import client_settings as settings_of
@@ -25,7 +25,28 @@ if TYPE_CHECKING:
 ACTIONS: Final = ("rotate", "rotate-authority", "expire", "issue")
 
 
-async def client_settings(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class ClientSettings(TypedDict):
+    """How a client connects: its settings, and the files that they name, in base64."""
+
+    user: str
+    settings: dict[str, str]
+    files: dict[str, str]
+
+
+class Users(TypedDict):
+    """The users, and the passwords of those that were named or added here."""
+
+    users: list[str]
+    passwords: dict[str, str]
+
+
+class Certificates(TypedDict):
+    """The names of the certificates."""
+
+    certificates: list[str]
+
+
+async def client_settings(cluster: ClusterServer, call: Call) -> ClientSettings:
     """The settings of a client. Errors: RefusedError: no such client or user."""
     security = cluster.plan.security
     user = call.query.get("user") or next(iter(security.users if security else ()), "")
@@ -44,13 +65,13 @@ def _security(cluster: ClusterServer) -> MadeSecurity:
     return cluster.plan.security
 
 
-async def list_users(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_users(cluster: ClusterServer, call: Call) -> Users:
     """The users that were named, and those that clients have added."""
     named = cluster.plan.security.users if cluster.plan.security is not None else {}
-    return {"users": sorted({*named, *cluster.broker.metadata.clients.credentials}), "passwords": named}
+    return {"users": sorted({*named, *cluster.broker.metadata.clients.credentials}), "passwords": {**named}}
 
 
-async def add_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def add_user(cluster: ClusterServer, call: Call) -> Users:
     """Add a user. Errors: RefusedError."""
     security, name, password = _security(cluster), call.body["name"], call.body.get("password", "")
     try:
@@ -72,7 +93,7 @@ async def set_password(cluster: ClusterServer, name: str, password: str) -> None
     await _change(cluster, upsertions=await _upsertions(cluster, name, password))
 
 
-async def remove_user(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def remove_user(cluster: ClusterServer, call: Call) -> Users:
     """Remove a user; its connections stay until they end. Errors: RefusedError."""
     name, security = call.words["user"], _security(cluster)
     known = cluster.broker.metadata.clients.credentials.get(name, {})
@@ -110,7 +131,7 @@ async def _change(cluster: ClusterServer, **changes: Any) -> None:
         client.close()
 
 
-async def change_certificates(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def change_certificates(cluster: ClusterServer, call: Call) -> Certificates:
     """Expire, rotate or issue certificates; new connections meet them. Errors: RefusedError."""
     security, action = _security(cluster), call.body["action"]
     if not security.has_certificates:

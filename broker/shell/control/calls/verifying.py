@@ -5,7 +5,7 @@ What came near is shown where something is missing: requests that fit all filter
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.journal.expected import NEAR, Expected, LimitsError
 from broker.journal.lines import one_line
@@ -13,16 +13,45 @@ from broker.shell.control.of_cluster.journal import EXPECTED_OF, MOST, check_fil
 from broker.shell.control.routes import Call, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.broker import Broker
     from broker.faults.fault import Fault
     from broker.shell.cluster_server import ClusterServer
+    from broker.shell.control.of_cluster.journal import Found
 
 LAST: Final = 20
 OF_JOURNAL: Final = ("client_id", "principal", "connection", "group", "topic", "transactional_id")  # and of faults
 COUNTS: Final = ("name", "hits", "held", "calls")
 
 
-async def verify_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class Verified(TypedDict):
+    """Whether as many requests came as are expected, how many, and why not."""
+
+    met: bool
+    count: int
+    why: str
+
+
+class ExpectedCount(TypedDict):
+    """How many expectations there are."""
+
+    expected: int
+
+
+class Unmet(TypedDict):
+    """A sentence for each fault and each expectation that is not met."""
+
+    unmet: list[str]
+
+
+class Lines(TypedDict):
+    """Requests, a line each."""
+
+    lines: list[str]
+
+
+async def verify_requests(cluster: ClusterServer, call: Call) -> Verified:
     """Whether as many such requests came as are expected, and why not. Errors: RefusedError."""
     wanted = _wanted(call)
     broker = cluster.broker
@@ -31,14 +60,14 @@ async def verify_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"met": not why, "count": wanted.count(seen), "why": why}
 
 
-async def expect_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def expect_requests(cluster: ClusterServer, call: Call) -> ExpectedCount:
     """Verify it when the test is over. Errors: RefusedError."""
     expected = EXPECTED_OF.setdefault(cluster, [])
     expected.append(_wanted(call))
     return {"expected": len(expected)}
 
 
-async def verify_all(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def verify_all(cluster: ClusterServer, call: Call) -> Unmet:
     """A sentence for each fault that never acted, and each expectation that is not met."""
     broker = cluster.broker
     unmet = [await _of_fault(broker, fault) for fault in broker.faults.all() if not fault.hits]
@@ -49,12 +78,12 @@ async def verify_all(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"unmet": unmet}
 
 
-async def forget_expected(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def forget_expected(cluster: ClusterServer, call: Call) -> ExpectedCount:
     """Expect nothing any more."""
     return {"expected": len(EXPECTED_OF.pop(cluster, ()))}
 
 
-async def last_requests(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def last_requests(cluster: ClusterServer, call: Call) -> Lines:
     """The last requests, a line each. Errors: RefusedError."""
     text = call.query.get("n", str(LAST))
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
@@ -72,7 +101,7 @@ def _wanted(call: Call) -> Expected:
         raise RefusedError(400, str(error)) from None
 
 
-async def _why(broker: Broker, wanted: Expected, seen: dict[str, Any]) -> str:
+async def _why(broker: Broker, wanted: Expected, seen: Found) -> str:
     """Why an expectation is not met; empty: it is."""
     if wanted.is_met(seen):
         return ""
@@ -106,10 +135,10 @@ async def _of_fault(broker: Broker, fault: Fault) -> str:
     return "\n  ".join((f"the fault {fault.name} never acted ({matched}): {what}", *near))
 
 
-async def _near_fault(broker: Broker, shown: dict[str, Any]) -> list[str]:
+async def _near_fault(broker: Broker, shown: Mapping[str, object]) -> list[str]:
     """Requests of the journal that fit all filters of a fault but one, if the journal knows its filters."""
     filters = {key: str(shown[key]) for key in OF_JOURNAL if key in shown}
-    apis: list[str] = shown.get("api", [])
+    apis: Any = shown.get("api", [])
     if shown["fault"] == "registry" or not (apis or filters):
         return []
     near: list[str] = []

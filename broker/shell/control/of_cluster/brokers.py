@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.config.addresses import host_port
 from broker.shell.control.routes import Call, RefusedError, Route
@@ -17,12 +17,22 @@ if TYPE_CHECKING:
     Change = Callable[[Node, Callable[[bool], None]], None]
 
 
-async def list_brokers(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+class BrokerRow(TypedDict):
+    """A virtual broker: whether it runs, lags after others or is paused, and where each listener is."""
+
+    id: int
+    up: bool
+    lags: bool
+    paused: bool
+    listeners: dict[str, str]
+
+
+async def list_brokers(cluster: ClusterServer, call: Call) -> list[BrokerRow]:
     """All virtual brokers, running or not."""
     return [_describe(cluster, node) for node in cluster.virtual_nodes.all]
 
 
-async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def stop_broker(cluster: ClusterServer, call: Call) -> BrokerRow:
     """Close its listeners and connections; the others lead its partitions. Errors: RefusedError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
@@ -35,7 +45,7 @@ async def stop_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         return _describe(cluster, node)
 
 
-async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def start_broker(cluster: ClusterServer, call: Call) -> BrokerRow:
     """Listen again, and lead its partitions again. Errors: RefusedError, OSError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
@@ -47,7 +57,7 @@ async def start_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         return _describe(cluster, node)
 
 
-async def lag_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def lag_follower(cluster: ClusterServer, call: Call) -> BrokerRow:
     """Let it fetch nothing of what others lead. Errors: RefusedError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
@@ -61,7 +71,7 @@ async def lag_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         return _describe(cluster, node)
 
 
-async def release_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def release_follower(cluster: ClusterServer, call: Call) -> BrokerRow:
     """Let it catch up. Errors: RefusedError."""
     async with cluster.change():
         node = _find(cluster, call.words["id"])
@@ -72,7 +82,7 @@ async def release_follower(cluster: ClusterServer, call: Call) -> dict[str, Any]
         return _describe(cluster, node)
 
 
-async def pause_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def pause_broker(cluster: ClusterServer, call: Call) -> BrokerRow:
     """Let it read and answer nothing, with its connections open. Errors: RefusedError."""
     async with cluster.change():
         node, nodes, clients = _find(cluster, call.words["id"]), cluster.virtual_nodes, cluster.broker.clients
@@ -90,7 +100,7 @@ async def pause_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
         return _describe(cluster, node)
 
 
-async def resume_broker(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def resume_broker(cluster: ClusterServer, call: Call) -> BrokerRow:
     """Let it go on. What clients have sent is answered first, as by one that leads nothing if its session has ended.
 
     Errors: RefusedError.
@@ -115,7 +125,7 @@ def _check_goes_on(cluster: ClusterServer, node: Node) -> None:
         raise RefusedError(409, f"broker {node.node_id} is paused: resume it")
 
 
-def _describe(cluster: ClusterServer, node: Node) -> dict[str, Any]:
+def _describe(cluster: ClusterServer, node: Node) -> BrokerRow:
     listeners = {name: host_port(listener.host, listener.port) for name, listener in node.listeners.items()}
     nodes = cluster.virtual_nodes
     is_paused = nodes.is_paused(node)
@@ -149,18 +159,15 @@ def _find(cluster: ClusterServer, word: str) -> Node:
     return node
 
 
-BROKER: Final = {"id": int, "up": bool, "lags": bool, "paused": bool, "listeners": {"*": str}}
-
 UNWRITTEN: Final = {500: "the metadata log could not be written"}
 
 ROUTES: Final = (
-    Route("GET", "/brokers", list_brokers, "The virtual brokers and their addresses.", answer=[BROKER]),
+    Route("GET", "/brokers", list_brokers, "The virtual brokers and their addresses."),
     Route(
         "POST",
         "/brokers/{id}/stop",
         stop_broker,
         "Close a broker's listeners and connections; the others lead its partitions.",
-        answer=BROKER,
         errors={409: "it is the last that runs", **UNWRITTEN},
     ),
     Route(
@@ -168,7 +175,6 @@ ROUTES: Final = (
         "/brokers/{id}/start",
         start_broker,
         "Listen again, on the same ports, and lead its partitions again.",
-        answer=BROKER,
         errors={409: "it is paused", **UNWRITTEN},
     ),
     Route(
@@ -176,7 +182,6 @@ ROUTES: Final = (
         "/brokers/{id}/lag",
         lag_follower,
         "Let a broker fetch nothing of what others lead: the high watermark stands still while it is in sync.",
-        answer=BROKER,
         errors={409: "it is stopped, paused, or the only one", **UNWRITTEN},
     ),
     Route(
@@ -184,7 +189,6 @@ ROUTES: Final = (
         "/brokers/{id}/release",
         release_follower,
         "Let a broker that lags catch up; it is in sync again.",
-        answer=BROKER,
         errors={409: "it is paused", **UNWRITTEN},
     ),
     Route(
@@ -193,7 +197,6 @@ ROUTES: Final = (
         pause_broker,
         "Let a broker read and answer nothing, with its connections open; broker.session.timeout.ms later by the"
         " cluster's clock it is no longer up, and the others lead its partitions.",
-        answer=BROKER,
         errors={409: "it is stopped", **UNWRITTEN},
     ),
     Route(
@@ -201,6 +204,5 @@ ROUTES: Final = (
         "/brokers/{id}/resume",
         resume_broker,
         "Let a broker that is paused go on; it answers what it was sent, and leads its partitions again.",
-        answer=BROKER,
     ),
 )

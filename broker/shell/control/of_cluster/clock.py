@@ -7,7 +7,7 @@ aborted, and connections that are idle by now are closed.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route
 from broker.shell.control.waiting import check_life
@@ -22,13 +22,26 @@ LAST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 WORDS: Final = '"advance_ms", "set", "freeze", "resume" and "pass_waits_ms"'
 
 
-async def show_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class ClockRow(TypedDict):
+    """The time of a clock in Unix milliseconds, and whether it stands."""
+
+    now_ms: int
+    stands: bool
+
+
+class MovedClock(ClockRow):
+    """A clock that was moved; `settled`: what became due is done."""
+
+    settled: bool
+
+
+async def show_clock(cluster: ClusterServer, call: Call) -> ClockRow:
     """The time of the cluster's clock."""
     clock = cluster.clock
     return {"now_ms": clock.now_ms(), "stands": clock.stands_at_ms is not None}
 
 
-async def move_clock(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def move_clock(cluster: ClusterServer, call: Call) -> MovedClock:
     """Move the clock, and wait for what became due.
 
     Errors:  RefusedError: nothing has moved; or the cluster was reset meanwhile, and its new clock has not moved.
@@ -130,10 +143,8 @@ async def settle(cluster: ClusterServer, give_up_s: float) -> bool:
     return True
 
 
-CLOCK: Final = {"now_ms": int, "stands": bool}
-
 ROUTES: Final = (
-    Route("GET", "/clock", show_clock, "The time of the cluster's clock.", answer=CLOCK),
+    Route("GET", "/clock", show_clock, "The time of the cluster's clock."),
     Route(
         "POST",
         "/clock",
@@ -147,7 +158,6 @@ ROUTES: Final = (
             "resume": Optional_(bool),
             "pass_waits_ms": Optional_(int),
         },
-        answer={**CLOCK, "settled": bool},
         example={"advance_ms": 45_000},
         errors={409: "the cluster was reset, restored or removed meanwhile"},
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NewType
 
 from broker.faults.errors import FaultError, NotHereError
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route, Told
@@ -15,59 +15,66 @@ if TYPE_CHECKING:
 LOOK_AGAIN_S: Final = 0.001
 
 
-async def list_faults(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+# their fields are those of the fault's kind: schemas.py describes them under these names
+SetFault = NewType("SetFault", dict[str, object])
+ReleasedFault = NewType("ReleasedFault", dict[str, object])
+AwaitedFault = NewType("AwaitedFault", dict[str, object])
+FaultKind = NewType("FaultKind", dict[str, object])
+
+
+async def list_faults(cluster: ClusterServer, call: Call) -> list[SetFault]:
     """All faults, in the order in which they were set, or those that are unmet. Errors: RefusedError."""
     unmet = call.query.get("unmet", "false")
     if unmet not in ("true", "false"):
         raise RefusedError(400, f'"unmet" is true or false, not {unmet:.20}')
-    return [fault.as_json() for fault in cluster.broker.faults.all() if unmet == "false" or not fault.hits]
+    return [SetFault(fault.as_json()) for fault in cluster.broker.faults.all() if unmet == "false" or not fault.hits]
 
 
-async def list_kinds(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+async def list_kinds(cluster: ClusterServer, call: Call) -> list[FaultKind]:
     """The kinds of faults, each with its fields and filters."""
     from broker.faults.kinds import KINDS  # 2 ms: most brokers have no faults
 
-    return [kind.as_json() for kind in KINDS.values()]
+    return [FaultKind(kind.as_json()) for kind in KINDS.values()]
 
 
-async def set_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def set_fault(cluster: ClusterServer, call: Call) -> SetFault:
     """Set a fault, which acts from the next request on. Errors: RefusedError."""
     try:
-        return cluster.broker.faults.add(call.body).as_json()
+        return SetFault(cluster.broker.faults.add(call.body).as_json())
     except FaultError as error:
         raise RefusedError(501 if isinstance(error, NotHereError) else 400, str(error)) from None
 
 
-async def show_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_fault(cluster: ClusterServer, call: Call) -> SetFault:
     """One fault. Errors: RefusedError."""
-    return _find(cluster, call).as_json()
+    return SetFault(_find(cluster, call).as_json())
 
 
-async def remove_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def remove_fault(cluster: ClusterServer, call: Call) -> SetFault:
     """Remove a fault, and let go what it keeps. Returns how it was at the end. Errors: RefusedError."""
     fault = _find(cluster, call)
     cluster.broker.faults.remove(fault.name)
-    return fault.as_json()
+    return SetFault(fault.as_json())
 
 
-async def remove_all(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+async def remove_all(cluster: ClusterServer, call: Call) -> list[SetFault]:
     """Remove all faults. Returns how they were at the end."""
     faults = cluster.broker.faults.all()
     for fault in faults:
         cluster.broker.faults.remove(fault.name)
-    return [fault.as_json() for fault in faults]
+    return [SetFault(fault.as_json()) for fault in faults]
 
 
-async def release(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def release(cluster: ClusterServer, call: Call) -> ReleasedFault:
     """Let go requests and replies that a fault keeps. Errors: RefusedError."""
     fault, most = _find(cluster, call), call.body.get("most")
     if most is not None and most < 1:
         raise RefusedError(400, '"most" is 1 or more')
     released = cluster.broker.faults.release(fault, most)
-    return {**fault.as_json(), "released": released}
+    return ReleasedFault({**fault.as_json(), "released": released})
 
 
-async def wait_for_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def wait_for_fault(cluster: ClusterServer, call: Call) -> AwaitedFault:
     """Wait until a fault keeps, or has acted on, so many requests. Errors: RefusedError."""
     fault, wanted = _find(cluster, call), dict(call.body)
     timeout_ms = wanted.pop("timeout_ms")
@@ -77,7 +84,7 @@ async def wait_for_fault(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
         while getattr(fault, what) < least and not wait.is_over:
             await wait.pause()
-    return {**fault.as_json(), "reached": getattr(fault, what) >= least}
+    return AwaitedFault({**fault.as_json(), "reached": getattr(fault, what) >= least})
 
 
 def _find(cluster: ClusterServer, call: Call) -> Fault:
@@ -90,7 +97,6 @@ def _find(cluster: ClusterServer, call: Call) -> Fault:
 
 
 EXAMPLE: Final = {"fault": "inject_error", "api": "OffsetCommit", "error": "NOT_COORDINATOR", "trigger": "once"}
-SET: Final = Told(dict, "SetFault")
 
 ROUTES: Final = (
     Route(
@@ -99,7 +105,6 @@ ROUTES: Final = (
         list_faults,
         "All faults, with how often each was met and has acted.",
         query={"unmet": "true: only those that have acted on nothing"},
-        answer=[SET],
     ),
     Route(
         "POST",
@@ -107,7 +112,6 @@ ROUTES: Final = (
         set_fault,
         "Set a fault, which acts from the next request on. docs/faults.md lists them.",
         body=Told(dict, "Fault"),
-        answer=SET,
         name="add_fault",
         example=EXAMPLE,
     ),
@@ -116,21 +120,17 @@ ROUTES: Final = (
         "/faults/kinds",
         list_kinds,
         "The kinds of faults, each with its fields and filters.",
-        answer=[Told(dict, "FaultKind")],
         name="fault_kinds",
     ),
-    Route(
-        "DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[SET], name="clear_faults"
-    ),
-    Route("GET", "/faults/{name}", show_fault, "One fault.", answer=SET),
-    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=SET),
+    Route("DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", name="clear_faults"),
+    Route("GET", "/faults/{name}", show_fault, "One fault."),
+    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on."),
     Route(
         "POST",
         "/faults/{name}/release",
         release,
         "Let go what a fault keeps: all of it, or the `most` oldest.",
         body={"most": Optional_(int)},
-        answer=Told(dict, "ReleasedFault"),
         name="release_fault",
         example={},
     ),
@@ -140,7 +140,6 @@ ROUTES: Final = (
         wait_for_fault,
         "Wait until a fault keeps (`held`), or has acted on (`hits`), so many requests.",
         body={"held": Optional_(int), "hits": Optional_(int), "timeout_ms": int},
-        answer=Told(dict, "AwaitedFault"),
         example={"hits": 1, "timeout_ms": 0},
     ),
 )

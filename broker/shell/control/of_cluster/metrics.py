@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.shell.control.routes import Route, Text
+from broker.shell.control.routes import Route
 
 ROUTES: Final = (
     Route(
@@ -12,7 +12,7 @@ ROUTES: Final = (
         "/metrics",
         "metrics:show",
         "Counters, latencies, offsets and lag, for Prometheus. Latencies are measured from the first call on.",
-        answer=Text,
+        media="text/plain",
         errors={409: "the cluster was reset meanwhile"},
         name="metrics",
     ),

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.asks.rows import TransactionDetails, TransactionRows
-from broker.shell.control.of_cluster.clock import CLOCK
-from broker.shell.control.of_cluster.lifetime import CLUSTER
-from broker.shell.control.of_cluster.snapshots import SNAPSHOT
 from broker.shell.control.routes import Optional_, Route
 from broker.shell.page.windows import QUERY
 
@@ -31,17 +27,6 @@ ROUTES: Final = (
         "/overview",
         "broker.shell.page.overview:show_overview",
         "Brokers and what they lead, features, clock, snapshots.",
-        answer={
-            **CLUSTER,
-            "requests": int,
-            "topics": int,
-            "partitions": int,
-            "under_replicated": int,
-            "clock": CLOCK,
-            "nodes": [NODE],
-            "features": [{"name": str, "level": int, "lowest": int, "highest": int}],
-            "snapshots": [SNAPSHOT],
-        },
     ),
     Route(
         "GET",
@@ -49,7 +34,6 @@ ROUTES: Final = (
         "broker.shell.page.transactions:list_transactions",
         "Transactional ids by name, with their states: a window on those that pass the filter.",
         query=QUERY,
-        answer=TransactionRows,
     ),
     Route(
         "GET",
@@ -57,7 +41,6 @@ ROUTES: Final = (
         "broker.shell.page.transactions:show_transaction",
         "What happened to a transactional id, newest first: its states from the log, fenced zombies from the journal.",
         query={"limit": "so many events at most; 100"},
-        answer=TransactionDetails,
     ),
     Route(
         "GET",
@@ -65,14 +48,12 @@ ROUTES: Final = (
         "broker.shell.page.schemas:list_subjects",
         "Subjects of the cluster's own registry: a window on those that pass the filter.",
         query=QUERY,
-        answer={"offset": int, "total": int, "subjects": [SUBJECT]},
     ),
     Route(
         "GET",
         "/schemas/{subject}",
         "broker.shell.page.schemas:show_subject",
         "A subject with its versions, the newest first.",
-        answer={"subject": str, "level": str, "mode": str, "total": int, "versions": [VERSION]},
     ),
     Route(
         "GET",
@@ -80,35 +61,18 @@ ROUTES: Final = (
         "broker.shell.page.schemas:show_changes",
         "Two versions side by side: what has changed, and why readers of one cannot read what the other has written.",
         query={"to": "the newer version; the latest", "from": "the older one; the one before it"},
-        answer={
-            "subject": str,
-            "from": int,
-            "to": int,
-            "is_cut": bool,
-            "lines": [LINE],
-            "backward": [FINDING],
-            "forward": [FINDING],
-        },
     ),
     Route(
         "GET",
         "/schemas/{subject}/topics",
         "broker.shell.page.schema_use:show_use",
         "Topics whose newest records carry an id of a subject.",
-        answer={
-            "subject": str,
-            "looked_at": int,
-            "partitions": int,
-            "newest": int,
-            "topics": [{"topic": str, "field": str, "id": int, "records": int, "offset": int}],
-        },
     ),
     Route(
         "GET",
         "/quotas",
         "broker.shell.page.doing.quotas:list_quotas",
         'The quotas of clients: "entity" is user, client_id or ip, each with a name or "<default>".',
-        answer=[QUOTA],
     ),
     Route(
         "POST",
@@ -116,7 +80,6 @@ ROUTES: Final = (
         "broker.shell.page.doing.quotas:alter_quotas",
         'Set the "rates" of an entity, such as producer_byte_rate, and "remove" others. Returns all quotas.',
         body={"entity": {"*": str}, "rates": Optional_({"*": float}), "remove": Optional_([str])},
-        answer=[QUOTA],
         example={"entity": {"client_id": "billing"}, "rates": {"producer_byte_rate": 1_000_000}},
         errors={409: "Kafka's reason why a rate is refused"},
     ),
@@ -125,6 +88,5 @@ ROUTES: Final = (
         "/words",
         "broker.shell.page.doing.words:list_words",
         "The words that forms complete: APIs, errors, operations and resources of ACLs, rates of quotas.",
-        answer={"*": [str]},
     ),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.asks.rows import GroupDetails, GroupRows
 from broker.shell.control.routes import Optional_, Route
 from broker.shell.page.windows import QUERY
 
@@ -31,14 +30,12 @@ ROUTES: Final = (
         "broker.shell.page.groups:list_groups",
         "Groups of all types by name, with their lag: a window on those that pass the filter.",
         query=QUERY,
-        answer=GroupRows,
     ),
     Route(
         "GET",
         "/groups/{group}/details",
         "broker.shell.page.groups:show_group",
         "A group: epochs, members, who has which partition since which epoch and who shall have it, offsets and lag.",
-        answer=GroupDetails,
     ),
     Route(
         "GET",
@@ -46,7 +43,6 @@ ROUTES: Final = (
         "broker.shell.page.history:show_history",
         "Commits of a group, newest first: those accepted from the log, those refused, and why, from the journal.",
         query={"limit": "so many at most; 100"},
-        answer={"group": str, "records_seen": int, "has_journal": bool, "history": [COMMIT]},
     ),
     Route(
         "GET",
@@ -55,7 +51,6 @@ ROUTES: Final = (
         "Who had which partition of a group, from when to when, newest first, as far back as the log of the group goes;"
         ' "until_ms" is -1 where it has it now, "epoch" that of its assignment, or the generation of a classic group.',
         query={"limit": "so many at most; 200"},
-        answer={"group": str, "owners": [OWNER]},
     ),
     Route(
         "POST",
@@ -70,7 +65,6 @@ ROUTES: Final = (
             "partitions": Optional_([int]),
             "dry_run": Optional_(bool),
         },
-        answer={"group": str, "dry_run": bool, "plan": [MOVE]},
         example={"to": "earliest", "dry_run": True},
     ),
     Route(
@@ -79,6 +73,5 @@ ROUTES: Final = (
         "broker.shell.page.past.lag:show_lag",
         "The lag of a group over the last minutes, from its commits and the times of records.",
         query={"minutes": "so far back; 10", "points": "so many, evenly; 60"},
-        answer={"group": str, "partitions": int, "points": [dict]},
     ),
 )

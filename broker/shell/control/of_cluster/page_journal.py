@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.shell.control.of_cluster.clock import CLOCK
 from broker.shell.control.of_cluster.journal import QUERY
 from broker.shell.control.routes import Route
 
@@ -34,21 +33,12 @@ ROUTES: Final = (
         "broker.shell.page.tail:show_tail",
         "The newest requests that fit, a line each; `next` is the path of what comes after them.",
         query={**QUERY, "since": "only those answered since then: as `next` has it", "limit": "so many at most; 50"},
-        answer={
-            "bytes": int,
-            "kept_bytes": int,
-            "dropped": int,
-            "entries": [ENTRY],
-            "not_shown": int,
-            "next": str,
-        },
     ),
     Route(
         "GET",
         "/journal/entries/{number}",
         "broker.shell.page.tail:show_entry",
         "One request with its reply, decoded; none where the journal has dropped it.",
-        answer={"entries": [dict]},
     ),
     Route(
         "GET",
@@ -61,14 +51,12 @@ ROUTES: Final = (
             "since": "only what came since then: as `next` has it",
             "done": "the same, of what was done to the cluster",
         },
-        answer={"bytes": int, "begins": bool, "seconds": [dict], "events": [dict], "clock": CLOCK, "next": str},
     ),
     Route(
         "GET",
         "/faults/{name}/held",
         "broker.shell.page.doing.held:list_held",
         "What a fault holds now, by the journal: requests that it has acted on and that have no reply.",
-        answer={"fault": str, "held": int, "has_journal": bool, "entries": [ENTRY]},
         errors={404: "no such fault"},
     ),
 )

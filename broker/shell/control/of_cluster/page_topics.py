@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.asks.rows import TopicDetails, TopicRows
-from broker.shell.control.routes import Medium, Optional_, Route
+from broker.shell.control.routes import Optional_, Route
 from broker.shell.page.windows import QUERY
 
 FITTING: Final = {
@@ -32,7 +31,6 @@ ROUTES: Final = (
         "broker.shell.page.topics:list_topics",
         "Topics by name, with their sizes: a window on those that pass the filter.",
         query=QUERY,
-        answer=TopicRows,
     ),
     Route(
         "GET",
@@ -40,7 +38,6 @@ ROUTES: Final = (
         "broker.shell.page.topics:show_topic",
         "A topic: its partitions, 1000 at most, and its configs with their sources.",
         query={"offset": "the first partition that is shown; 0"},
-        answer=TopicDetails,
     ),
     Route(
         "GET",
@@ -55,15 +52,6 @@ ROUTES: Final = (
             "aborted": "yes: show aborted ones and markers too",
             "form": "text or hex, whatever it looks like",
         },
-        answer={
-            "topic": str,
-            "partition": int,
-            "from": int,
-            "next_offset": int,
-            "start": int,
-            "end": int,
-            "messages": [dict],
-        },
     ),
     Route(
         "GET",
@@ -74,7 +62,7 @@ ROUTES: Final = (
         name="search_messages",
         query=SEARCH,
         errors={404: "no such topic or partition", 503: "as many searches are running as there can be"},
-        answer=Medium("application/x-ndjson"),
+        media="application/x-ndjson",
     ),
     Route(
         "GET",
@@ -84,7 +72,6 @@ ROUTES: Final = (
         name="tail_messages",
         errors={404: "no such topic"},
         query={**FITTING, "since": "as `next` has it", "limit": "so many at most; 100"},
-        answer={"messages": [dict], "not_shown": int, "next": str},
     ),
     Route(
         "POST",
@@ -92,7 +79,6 @@ ROUTES: Final = (
         "broker.shell.page.doing.topics:alter_topic",
         'Alter a topic: "config" is set, "unset" goes back to the default, "partitions" is how many there shall be.',
         body={"config": Optional_({"*": str}), "unset": Optional_([str]), "partitions": Optional_(int)},
-        answer={"topic": str, "partitions": int},
         example={"config": {"retention.ms": "600000"}},
         errors={404: "no such topic", 409: "Kafka's reason why a setting or the number is refused"},
     ),
@@ -102,6 +88,5 @@ ROUTES: Final = (
         "broker.shell.page.doing.topics:delete_topic",
         "Delete a topic with its records.",
         errors={409: "Kafka's reason why it is not deleted: there is none"},
-        answer={"topic": str},
     ),
 )

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
-from broker.shell.control.of_cluster.journal import COUNT, COUNTED, end_life
-from broker.shell.control.routes import Call, Optional_, Route
+from broker.shell.control.of_cluster.journal import COUNTED, Counted, end_life
+from broker.shell.control.routes import Call, Route
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-async def begin_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class Recorded(TypedDict):
+    """How many events were recorded."""
+
+    events: int
+
+
+class BegunRecording(Recorded):
+    """A recording in its next life; `counted`: requests of the life that has ended, if they were asked for."""
+
+    counted: NotRequired[list[Counted]]
+
+
+class RecordingFile(TypedDict):
+    """The recording as one file: a ZIP in base64."""
+
+    zip: str
+
+
+async def begin_recording(cluster: ClusterServer, call: Call) -> BegunRecording:
     """Begin again with what the cluster holds, and record what happens from here on."""
     from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
 
     counted = await end_life(cluster, lambda: recordings.begin(cluster, cluster.disk), call)
-    return {"events": 0, **counted}
+    return {"events": 0} if counted is None else {"events": 0, "counted": counted}
 
 
-async def fetch_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def fetch_recording(cluster: ClusterServer, call: Call) -> RecordingFile:
     """What was recorded so far, as one file. Errors: ClusterRefusedError."""
     import base64  # 1 ms
 
@@ -28,7 +46,7 @@ async def fetch_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     return {"zip": base64.b64encode(recordings.pack(cluster)).decode()}
 
 
-async def end_recording(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def end_recording(cluster: ClusterServer, call: Call) -> Recorded:
     """Stop, and drop what was recorded."""
     from broker.shell.copies import recordings  # 15 ms: most clusters are not recorded
 
@@ -44,7 +62,6 @@ ROUTES: Final = (
         begin_recording,
         "Begin again with the data that is there, as a restore does, and record all requests and replies from then on.",
         body={"count": COUNTED},
-        answer={"events": int, "counted": Optional_([COUNT])},
         example={},
     ),
     Route(
@@ -53,7 +70,6 @@ ROUTES: Final = (
         fetch_recording,
         "What was recorded so far, as one file for `momus replay` (ZIP in base64).",
         errors={409: "it is not recorded, or the recording had to stop"},
-        answer={"zip": str},
     ),
-    Route("DELETE", "/recording", end_recording, "Stop, and drop what was recorded.", answer={"events": int}),
+    Route("DELETE", "/recording", end_recording, "Stop, and drop what was recorded."),
 )

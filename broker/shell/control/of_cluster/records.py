@@ -16,7 +16,6 @@ ROUTES: Final = (
         " nothing was loaded then.",
         errors={409: "Kafka's reason why something is refused, and what was loaded before that"},
         body={"files": Optional_({"*": str}), "document": Optional_(dict), "if_present": Optional_(str)},
-        answer={"loaded": {"*": int}, "present": {"*": [str]}, "needs": [str]},
         example={"document": {"topics": [{"name": "loaded", "records": [{"value": "x"}]}]}, "if_present": "skip"},
     ),
     Route(
@@ -31,7 +30,6 @@ ROUTES: Final = (
             "replicas": Optional_(int),
             "config": Optional_({"*": str}),
         },
-        answer={"name": str, "partitions": int},
         example={"name": "orders", "partitions": 3},
     ),
     Route(
@@ -41,7 +39,6 @@ ROUTES: Final = (
         "Create topics, name -> partitions (-1: as many as the setting says), all of them or none.",
         errors={409: "Kafka's reasons why they are not made; then none is"},
         body={"topics": {"*": int}, "replicas": Optional_(int), "config": Optional_({"*": str})},
-        answer=[{"name": str, "partitions": int}],
         example={"topics": {"carts": 6, "returns": 1}},
     ),
     Route(
@@ -56,7 +53,6 @@ ROUTES: Final = (
             409: "Kafka's reason why a record is refused; those of other partitions may be there",
         },
         body={"records": [Told(dict, "NewRecord")]},
-        answer=[{"partition": int, "offset": int}],
         example={"records": [{"key": "k", "value": "one coffee"}]},
     ),
     Route(
@@ -81,7 +77,6 @@ ROUTES: Final = (
             "isolation": Optional_(str),
             "timeout_ms": Optional_(int),
         },
-        answer={"records": [Told(dict, "Record")], "reached": bool, "more": bool, "offsets": {"*": int}, "source": str},
         example={"least": 1, "timeout_ms": 1000},
     ),
 )

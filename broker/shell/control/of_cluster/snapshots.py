@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
+from broker.shell.cluster_plan import SnapshotRow
 from broker.shell.control.of_cluster.journal import COUNTED, end_life
-from broker.shell.control.of_cluster.lifetime import BEGUN_ANEW, describe
+from broker.shell.control.of_cluster.lifetime import BegunAnew, begun_anew
 from broker.shell.control.routes import Call, Optional_, Route
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-async def list_snapshots(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+class Removed(TypedDict):
+    """The name of what was removed."""
+
+    removed: str
+
+
+async def list_snapshots(cluster: ClusterServer, call: Call) -> list[SnapshotRow]:
     """All snapshots, oldest first."""
     return cluster.snapshots.all()
 
 
-async def take_snapshot(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def take_snapshot(cluster: ClusterServer, call: Call) -> SnapshotRow:
     """Keep the cluster as it is."""
     return await cluster.take_snapshot(call.body.get("name"))
 
 
-async def remove_snapshot(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def remove_snapshot(cluster: ClusterServer, call: Call) -> Removed:
     """Remove a snapshot; what was made from it stays."""
     name = call.words["snapshot"]
     await cluster.remove_snapshot(name)
     return {"removed": name}
 
 
-async def restore(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def restore(cluster: ClusterServer, call: Call) -> BegunAnew:
     """Go back to a snapshot: connections are cut, and the cluster goes on from there on the same ports."""
     counted = await end_life(cluster, lambda: cluster.restore(call.body["snapshot"]), call)
-    return {**describe(cluster), **counted}
+    return begun_anew(cluster, counted)
 
-
-SNAPSHOT: Final = {
-    "name": str,
-    "taken_ms": int,
-    "ahead_ms": int,
-    "stands_at_ms": int,
-    "files": int,
-    "log_bytes": int,
-}
 
 ROUTES: Final = (
-    Route("GET", "/snapshots", list_snapshots, "The snapshots of the cluster, oldest first.", answer=[SNAPSHOT]),
+    Route("GET", "/snapshots", list_snapshots, "The snapshots of the cluster, oldest first."),
     Route(
         "POST",
         "/snapshots",
         take_snapshot,
         "Keep the cluster as it is, under a name; without one it gets one. No client notices.",
         body={"name": Optional_(str)},
-        answer=SNAPSHOT,
         example={"name": "full"},
         errors={409: "there is one of this name"},
     ),
@@ -61,7 +58,6 @@ ROUTES: Final = (
         "/snapshots/{snapshot}",
         remove_snapshot,
         "Remove a snapshot; clusters made from it stay.",
-        answer={"removed": str},
     ),
     Route(
         "POST",
@@ -69,7 +65,6 @@ ROUTES: Final = (
         restore,
         "Drop all data and connections, and go on from a snapshot, on the same ports.",
         body={"snapshot": str, "count": COUNTED},
-        answer=BEGUN_ANEW,
         example={"snapshot": "full"},
         errors={404: "no such snapshot"},
     ),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict
 
 from broker.cluster.data.identity import DirectoryError
 from broker.config.settings import ConfigError
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.of_cluster.clock import LAST_MS
 from broker.shell.control.of_cluster.journal import check_journal_bytes
-from broker.shell.control.of_cluster.lifetime import CLUSTER, describe
+from broker.shell.control.of_cluster.lifetime import ClusterRow, describe
 from broker.shell.control.routes import (
     CLUSTER_PREFIX,
     DEFAULT_PREFIX,
@@ -25,12 +25,25 @@ MOST_BROKERS: Final = 100
 FLUSHES: Final = ("memory", "os", "fsync")
 
 
-async def list_clusters(process: Process, call: Call) -> list[dict[str, Any]]:
+class RemovedCluster(TypedDict):
+    """The name of the cluster that was removed, or the names of its faults that keep it."""
+
+    removed: NotRequired[str]
+    unmet: NotRequired[list[str]]
+
+
+class HungUp(TypedDict):
+    """Of how many clusters the clients were cut off."""
+
+    clusters: int
+
+
+async def list_clusters(process: Process, call: Call) -> list[ClusterRow]:
     """All clusters of the process."""
     return [describe(cluster) for cluster in process.clusters.values()]
 
 
-async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
+async def create_cluster(process: Process, call: Call) -> ClusterRow:
     """Make and start a cluster. Errors: RefusedError: there is none."""
     body = call.body
     brokers, flush, at_ms = body.get("brokers", 1), body.get("flush", "memory"), body.get("clock_ms")
@@ -61,7 +74,7 @@ async def create_cluster(process: Process, call: Call) -> dict[str, Any]:
     return describe(cluster)
 
 
-async def fork_cluster(process: Process, call: Call) -> dict[str, Any]:
+async def fork_cluster(process: Process, call: Call) -> ClusterRow:
     """Make another cluster that goes on from one, or from a snapshot of it. Errors: RefusedError: there is none."""
     name, body = call.words.get("cluster", DEFAULT_CLUSTER), call.body
     source = find_cluster(process, name)
@@ -72,7 +85,7 @@ async def fork_cluster(process: Process, call: Call) -> dict[str, Any]:
     return describe(cluster)
 
 
-async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
+async def remove_cluster(process: Process, call: Call) -> RemovedCluster:
     """Remove a cluster and its data, or leave it if a fault is unmet that was asked for. Errors: RefusedError."""
     name, met = call.words["cluster"], call.query.get("met", "false")
     if met not in ("true", "false"):
@@ -88,7 +101,7 @@ async def remove_cluster(process: Process, call: Call) -> dict[str, Any]:
     return {"removed": name}
 
 
-async def hang_up(process: Process, call: Call) -> dict[str, Any]:
+async def hang_up(process: Process, call: Call) -> HungUp:
     """Cut off all clients, and take no more: the process is about to end, and is asked what they have sent."""
     for cluster in list(process.clusters.values()):
         async with cluster.change():
@@ -112,7 +125,7 @@ NEW: Final = {
 SIDE: Final = {"cluster": Optional_(str), "snapshot": Optional_(str)}
 
 ROUTES: Final = (
-    Route("GET", "/_admin/clusters", list_clusters, "The clusters of this process.", answer=[CLUSTER]),
+    Route("GET", "/_admin/clusters", list_clusters, "The clusters of this process."),
     Route(
         "POST",
         "/_admin/clusters",
@@ -120,7 +133,6 @@ ROUTES: Final = (
         f'Make a cluster; without a name it gets one. In memory unless "flush" is os or fsync. "clock_ms" is the moment'
         f' at which its clock stands. Settings are those of "{DEFAULT_CLUSTER}" with "config" on top.',
         body=NEW,
-        answer=CLUSTER,
         example={"brokers": 1, "flush": "memory", "config": {"num.partitions": "4"}, "seed": 7},
         errors={409: "there is one of this name, or its folder or port is taken"},
     ),
@@ -131,7 +143,6 @@ ROUTES: Final = (
             fork_cluster,
             'Make another cluster that goes on from this one, or from its "snapshot": its data, settings and clock.',
             body={"name": Optional_(str), "snapshot": Optional_(str), "listen": Optional_(str)},
-            answer=CLUSTER,
             example={},
             errors={404: "no such cluster or snapshot", 409: "there is one of this name, or its port is taken"},
             name="fork_cluster" if prefix == CLUSTER_PREFIX else "fork_cluster_of_default",
@@ -144,7 +155,6 @@ ROUTES: Final = (
         remove_cluster,
         f'Remove a cluster and its data; "{DEFAULT_CLUSTER}" stays. Tells which faults are "unmet" where one keeps it.',
         query={"met": "true: only if each of its faults has acted"},
-        answer={"removed": Optional_(str), "unmet": Optional_([str])},
         errors={409: f'it is "{DEFAULT_CLUSTER}"'},
     ),
     Route(
@@ -154,16 +164,6 @@ ROUTES: Final = (
         f'What is different between two sides: a "cluster" ("{DEFAULT_CLUSTER}") as it is now, or a "snapshot" of it.'
         ' Rows have a value where a side has one. "records" are those after the last that both have in the same place.',
         body={"first": SIDE, "second": SIDE},
-        answer={
-            "different": bool,
-            "topics": [{"topic": str, "first": Optional_(int), "second": Optional_(int)}],
-            "settings": [{"topic": str, "name": str, "first": Optional_(str), "second": Optional_(str)}],
-            "records": [{"topic": str, "partition": int, "first": [dict], "second": [dict]}],
-            "offsets": [
-                {"group": str, "topic": str, "partition": int, "first": Optional_(int), "second": Optional_(int)}
-            ],
-            "members": [{"group": str, "first": Optional_([str]), "second": Optional_([str])}],
-        },
         example={"first": {}, "second": {}},
         errors={404: "no such cluster or snapshot"},
     ),
@@ -172,6 +172,5 @@ ROUTES: Final = (
         "/_admin/hang-up",
         hang_up,
         "Cut off all clients of all clusters for good, so that what they have sent can be counted before the end.",
-        answer={"clusters": int},
     ),
 )

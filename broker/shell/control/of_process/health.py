@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.runtime import LOADING, UNLOADED
@@ -13,12 +13,25 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-async def health(process: Process, call: Call) -> dict[str, Any]:
+class Status(TypedDict):
+    """`ok`, or `ready`."""
+
+    status: str
+
+
+class Version(TypedDict):
+    """The version of what serves, and the number of its routes."""
+
+    version: str
+    api: int
+
+
+async def health(process: Process, call: Call) -> Status:
     """Answered while the process runs."""
     return {"status": "ok"}
 
 
-async def ready(process: Process, call: Call) -> dict[str, Any]:
+async def ready(process: Process, call: Call) -> Status:
     """Answered when all groups are loaded. Errors: RefusedError: they are not."""
     waiting = [shard for cluster in process.clusters.values() for shard in _waiting(cluster)]
     if waiting:
@@ -26,7 +39,7 @@ async def ready(process: Process, call: Call) -> dict[str, Any]:
     return {"status": "ready"}
 
 
-async def version(process: Process, call: Call) -> dict[str, Any]:
+async def version(process: Process, call: Call) -> Version:
     """What serves. A kit that knows another `api` than this says so."""
     return {"version": VERSION, "api": API}
 
@@ -41,16 +54,13 @@ def _waiting(cluster: ClusterServer) -> list[str]:
     ]
 
 
-STATUS: Final = {"status": str}
-
 ROUTES: Final = (
-    Route("GET", "/healthz", health, "200 while the process runs.", answer=STATUS),
+    Route("GET", "/healthz", health, "200 while the process runs."),
     Route(
         "GET",
         "/readyz",
         ready,
         "200 when all groups of all clusters are loaded, 503 before.",
-        answer=STATUS,
         errors={503: "groups are still loading"},
     ),
     Route(
@@ -58,6 +68,5 @@ ROUTES: Final = (
         "/version",
         version,
         "The version of what serves, and of these routes: another number once a word has gone or means another thing.",
-        answer={"version": str, "api": int},
     ),
 )

@@ -21,7 +21,7 @@ ROUTES: Final = (
         "/metrics",
         show_default,
         f'The metrics of "{DEFAULT_CLUSTER}": as /_admin/metrics.',
-        answer=Text,
+        media="text/plain",
         name="metrics_of_process",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.cluster_server import DEFAULT_CLUSTER
 from broker.shell.control.routes import (
@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 ANY_PORT: Final = "127.0.0.1:0"
 
 
-async def open_registry(process: Process, call: Call) -> dict[str, Any]:
+class Served(TypedDict):
+    """Where a registry is served."""
+
+    url: str
+
+
+class MaybeServed(TypedDict, total=False):
+    """Where a registry is served, if it is."""
+
+    url: str
+
+
+async def open_registry(process: Process, call: Call) -> Served:
     """Serve a cluster's registry, if it is not served yet. Errors: RefusedError, OSError."""
     host, colon, port = call.body.get("listen", ANY_PORT).rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
@@ -33,7 +45,7 @@ async def open_registry(process: Process, call: Call) -> dict[str, Any]:
     return {"url": await process.open_registry(cluster, host.strip("[]"), int(port))}
 
 
-async def show_registry(process: Process, call: Call) -> dict[str, Any]:
+async def show_registry(process: Process, call: Call) -> MaybeServed:
     """Where a cluster's registry is; nothing, if it is not served. Errors: RefusedError."""
     registry = _cluster(process, call).registry
     return {} if registry is None else {"url": registry.url}
@@ -43,8 +55,6 @@ def _cluster(process: Process, call: Call) -> ClusterServer:
     return find_cluster(process, call.words.get("cluster", DEFAULT_CLUSTER))
 
 
-PLACE: Final = {"url": str}
-MAYBE: Final = {"url": Optional_(str)}
 ROUTES: Final = tuple(
     route
     for prefix in (CLUSTER_PREFIX, DEFAULT_PREFIX)
@@ -54,7 +64,6 @@ ROUTES: Final = tuple(
             f"{prefix}/registry",
             show_registry,
             "Where the cluster's schema registry is served.",
-            answer=MAYBE,
             name="show_registry" if prefix == CLUSTER_PREFIX else "show_registry_of_default",
         ),
         Route(
@@ -63,7 +72,6 @@ ROUTES: Final = tuple(
             open_registry,
             f'Serve a schema registry of the cluster, at "listen" ({ANY_PORT}), if there is none yet.',
             body={"listen": Optional_(str)},
-            answer=PLACE,
             example={},
             errors={409: "the cluster asks another registry"},
             name="open_registry" if prefix == CLUSTER_PREFIX else "open_registry_of_default",

@@ -7,7 +7,7 @@ player then says.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict, cast
 from weakref import WeakKeyDictionary
 
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route
@@ -20,6 +20,38 @@ STEP_S: Final = 120.0
 MOST: Final = 1_000_000
 
 
+class MaybeWhere(TypedDict, total=False):
+    """Where a run is; `last` is the last request, `differences` and `notes` are those of the last step."""
+
+    request: int
+    requests: int
+    at_ms: int
+    last: str
+    cluster: str
+    differences: list[str]
+    notes: list[str]
+    ended: bool
+
+
+class Where(TypedDict):
+    """The same of a run that is open."""
+
+    request: int
+    requests: int
+    at_ms: int
+    last: str
+    cluster: str
+    differences: list[str]
+    notes: list[str]
+    ended: bool
+
+
+class Wanted(TypedDict):
+    """How many requests are to be played; 0: none yet."""
+
+    requests: int
+
+
 class Steps:
     """The steps of one process.
 
@@ -27,13 +59,13 @@ class Steps:
     """
 
     def __init__(self) -> None:
-        self.told: dict[str, Any] | None = None
-        self._asked: asyncio.Queue[tuple[int, asyncio.Future[dict[str, Any]]]] = asyncio.Queue()
-        self._taken: asyncio.Future[dict[str, Any]] | None = None
+        self.told: Where | None = None
+        self._asked: asyncio.Queue[tuple[int, asyncio.Future[Where]]] = asyncio.Queue()
+        self._taken: asyncio.Future[Where] | None = None
 
-    async def step(self, requests: int) -> dict[str, Any]:
+    async def step(self, requests: int) -> Where:
         """Have so many requests played. Errors: RefusedError."""
-        done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Where] = asyncio.get_running_loop().create_future()
         self._asked.put_nowait((requests, done))
         try:
             async with asyncio.timeout(STEP_S):
@@ -53,7 +85,7 @@ class Steps:
         except TimeoutError:
             return 0
 
-    def tell(self, said: dict[str, Any]) -> None:
+    def tell(self, said: Where) -> None:
         """What the player has done."""
         self.told = said
         if self._taken is not None and not self._taken.done():
@@ -72,13 +104,13 @@ def _steps(process: Process) -> Steps:
     return found
 
 
-async def show(process: Process, call: Call) -> dict[str, Any]:
+async def show(process: Process, call: Call) -> MaybeWhere:
     """Where the run is; nothing where none is open."""
     found = _STEPS.get(process)
-    return found.told or {} if found is not None else {}
+    return {} if found is None or found.told is None else {**found.told}
 
 
-async def step(process: Process, call: Call) -> dict[str, Any]:
+async def step(process: Process, call: Call) -> Where:
     """Play the next requests. Errors: RefusedError."""
     requests = call.body.get("requests", 1)
     if not 1 <= requests <= MOST:
@@ -86,14 +118,14 @@ async def step(process: Process, call: Call) -> dict[str, Any]:
     return await _steps(process).step(requests)
 
 
-async def fetch(process: Process, call: Call) -> dict[str, Any]:
+async def fetch(process: Process, call: Call) -> Wanted:
     """For the player: wait for a step."""
     return {"requests": await _steps(process).fetch()}
 
 
-async def tell(process: Process, call: Call) -> dict[str, Any]:
+async def tell(process: Process, call: Call) -> dict[str, str]:
     """For the player: where the run is now."""
-    _STEPS.setdefault(process, Steps()).tell(call.body)
+    _STEPS.setdefault(process, Steps()).tell(cast(Where, call.body))
     return {}
 
 
@@ -112,7 +144,6 @@ EXAMPLE: Final = {"request": 1, "requests": 9, "at_ms": 0, "last": "Produce v9",
     "notes": [],
     "ended": False,
 }
-MAYBE: Final = {name: Optional_(shape) for name, shape in WHERE.items()}
 
 NONE_OPEN: Final = {409: "no kept run is open here", 503: "what plays it does not answer"}
 
@@ -123,7 +154,6 @@ ROUTES: Final = (
         show,
         'Where the kept run is that `momus open` has opened: "request" of "requests"; "differences" and "notes" are'
         " those of the last step. Nothing, where none is open.",
-        answer=MAYBE,
         name="show_step",
     ),
     Route(
@@ -132,7 +162,6 @@ ROUTES: Final = (
         step,
         'Play the next request of the run, or so many "requests"; "differences" and "notes" are those of this step.',
         body={"requests": Optional_(int)},
-        answer=WHERE,
         example={},
         errors=NONE_OPEN,
         name="step",
@@ -143,7 +172,6 @@ ROUTES: Final = (
         fetch,
         "For `momus open`: wait for a step.",
         body={},
-        answer={"requests": int},
         errors=NONE_OPEN,
         name="fetch_step",
         example={},
@@ -154,7 +182,6 @@ ROUTES: Final = (
         tell,
         "For `momus open`: where the run is.",
         body=WHERE,
-        answer={},
         name="tell_step",
         example=EXAMPLE,
     ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.page.tail import newest, row_of, topic_name
+from broker.shell.page.tail import TailRow, newest, row_of, topic_name
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
@@ -14,13 +14,22 @@ MOST_PIECES: Final = 6000  # of the newest in the journal
 MOST: Final = 100
 
 
-async def list_held(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class Held(TypedDict):
+    """What a fault holds, and the requests that the journal knows of it, oldest first."""
+
+    fault: str
+    held: int
+    has_journal: bool
+    entries: list[TailRow]
+
+
+async def list_held(cluster: ClusterServer, call: Call) -> Held:
     """The requests, oldest first; none where no journal is kept. Errors: RefusedError: no such fault."""
     fault = cluster.broker.faults.find(call.words["name"])
     if fault is None:
         raise RefusedError(404, f"no such fault: {call.words['name']:.100}")
     ring = cluster.broker.clients.journal
-    answer: dict[str, Any] = {"fault": fault.name, "held": fault.held, "has_journal": ring is not None, "entries": []}
+    answer: Held = {"fault": fault.name, "held": fault.held, "has_journal": ring is not None, "entries": []}
     if ring is None or not fault.held:
         return answer
     name_of = topic_name(cluster)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.control.calls.records import check_answer
 from broker.shell.control.routes import Call, RefusedError
@@ -23,7 +23,14 @@ ENTITIES: Final = {"user": "user", "client_id": "client-id", "ip": "ip"}
 DEFAULT: Final = "<default>"  # stands for all that have none of their own
 
 
-async def list_quotas(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+class QuotaRow(TypedDict):
+    """Rates of an entity: user, client_id or ip -> name."""
+
+    entity: dict[str, str]
+    rates: dict[str, float]
+
+
+async def list_quotas(cluster: ClusterServer, call: Call) -> list[QuotaRow]:
     """Each entity with its rates."""
     client = LocalClient(cluster.broker, cluster.config)
     try:
@@ -45,7 +52,7 @@ def _shown(name: str | None) -> str:
     return DEFAULT if name is None else name
 
 
-async def alter_quotas(cluster: ClusterServer, call: Call) -> list[dict[str, Any]]:
+async def alter_quotas(cluster: ClusterServer, call: Call) -> list[QuotaRow]:
     """Set and remove rates of one entity. Returns all quotas. Errors: RefusedError."""
     body = call.body
     unknown = body["entity"].keys() - ENTITIES.keys()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.control.calls.records import TIMEOUT_MS, check_answer
 from broker.shell.control.routes import Call, RefusedError
@@ -30,7 +30,19 @@ DELETE_VERSION: Final = 6
 NO_ID: Final = bytes(16)
 
 
-async def alter_topic(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class NamedTopic(TypedDict):
+    """The name of a topic."""
+
+    topic: str
+
+
+class AlteredTopic(NamedTopic):
+    """A topic and its partitions, as they are now."""
+
+    partitions: int
+
+
+async def alter_topic(cluster: ClusterServer, call: Call) -> AlteredTopic:
     """Set and unset settings, then add partitions; each is checked before anything is changed. Errors: RefusedError."""
     name, body, client = call.words["topic"], call.body, LocalClient(cluster.broker, cluster.config)
     if name not in cluster.broker.metadata.topics:
@@ -60,7 +72,7 @@ def _change(key: str, operation: int, value: str | None) -> IncrementalAlterConf
     return IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=operation, value=value)
 
 
-async def delete_topic(cluster: ClusterServer, call: Call) -> dict[str, str]:
+async def delete_topic(cluster: ClusterServer, call: Call) -> NamedTopic:
     """Delete a topic with its records. Errors: RefusedError."""
     name, client = call.words["topic"], LocalClient(cluster.broker, cluster.config)
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name, topic_id=NO_ID)], timeout_ms=TIMEOUT_MS)

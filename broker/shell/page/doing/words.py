@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.load.fields import ENTITIES, OPERATIONS, RATES, RESOURCES
 from broker.shell.control.routes import Call
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
 
-async def list_words(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def list_words(cluster: ClusterServer, call: Call) -> dict[str, list[str]]:
     """Each list by its name."""
     return {
         "apis": sorted(api_name(key) for key in ApiKey),

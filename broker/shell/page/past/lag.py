@@ -6,7 +6,7 @@ records are those of their arrival, which LogAppendTime makes sure of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.shell.control.routes import Call
 from broker.shell.page.history import accepted
@@ -26,8 +26,23 @@ ACCEPTED: Final = ("accepted", "committed")
 PartitionKey = tuple[str, int]
 
 
-async def show_lag(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Points, oldest first; `lag` is None before the first commit that is known. Errors: RefusedError."""
+class LagPoint(TypedDict):
+    """A lag at a time; None before the first commit that is known."""
+
+    at_ms: int
+    lag: int | None
+
+
+class Lags(TypedDict):
+    """The lag of a group over time, oldest first."""
+
+    group: str
+    partitions: int
+    points: list[LagPoint]
+
+
+async def show_lag(cluster: ClusterServer, call: Call) -> Lags:
+    """Points, oldest first. Errors: RefusedError."""
     group, clock = call.words["group"], cluster.clock
     minutes = number(call, "minutes", USUAL_MINUTES, MOST_MINUTES, 1)
     points = number(call, "points", USUAL_POINTS, MOST_POINTS, 2)
@@ -37,7 +52,7 @@ async def show_lag(cluster: ClusterServer, call: Call) -> dict[str, Any]:
     points = max(2, min(points, MOST_LOOKUPS // max(1, len(places))))
     now_ms, step_ms = clock.now_ms(), minutes * 60_000 / (points - 1)
     known: dict[PartitionKey, int] = {}
-    found, at = list[dict[str, Any]](), 0
+    found, at = list[LagPoint](), 0
     async for index in slices(cluster, range(points), 1):
         at_ms = round(now_ms - (points - 1 - index) * step_ms)
         while at < len(rows) and rows[at]["time_ms"] <= at_ms:

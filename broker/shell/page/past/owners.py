@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.records import GROUP_METADATA
@@ -34,8 +34,26 @@ OF_HOLDINGS: Final = frozenset({8, 14, 22})  # and what it holds
 TYPES: Final = (GROUP_METADATA, *OF_MEMBERS, *OF_HOLDINGS)
 
 
-async def show_owners(cluster: ClusterServer, call: Call) -> dict[str, Any]:
-    """Stretches of time, newest first; `until_ms` is -1 where it still has it. Errors: RefusedError."""
+class OwnerRow(TypedDict):
+    """Who had a partition, and when; `until_ms` is -1 where it has it now."""
+
+    partition: str
+    member: str
+    client: str
+    epoch: int
+    since_ms: int
+    until_ms: int
+
+
+class OwnerRows(TypedDict):
+    """Stretches of time, the newest first."""
+
+    group: str
+    owners: list[OwnerRow]
+
+
+async def show_owners(cluster: ClusterServer, call: Call) -> OwnerRows:
+    """Stretches of time, newest first. Errors: RefusedError."""
     group, limit = call.words["group"], number(call, "limit", USUAL, MOST_ROWS, 1)
     owners = Owners(lambda topic_id: getattr(cluster.broker.metadata.topics_by_id.get(topic_id), "name", ""))
     async for key, value, at_ms in _records(cluster, group):
@@ -82,8 +100,8 @@ class Owners:
     def __init__(self, topic_name: Callable[[bytes], str]) -> None:
         self._topic_name = topic_name
         self._clients: dict[str, str] = {}
-        self._held: dict[tuple[str, str, bool], dict[str, Any]] = {}  # (partition, member, is classic) -> its stretch
-        self._past: list[dict[str, Any]] = []
+        self._held: dict[tuple[str, str, bool], OwnerRow] = {}  # (partition, member, is classic) -> its stretch
+        self._past: list[OwnerRow] = []
 
     def add(self, key: Any, value: Any, at_ms: int) -> None:
         """Take the next record, decoded; a value of None deletes."""
@@ -105,7 +123,7 @@ class Owners:
             gone = {each: -1 for each in self._held if each[1:] == (key.member_id, False) and each not in held}
             self._hold({**gone, **held}, at_ms)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[OwnerRow]:
         """Stretches, the newest first; of one moment by partition."""
         rows = [*self._past, *self._held.values()]
         rows.sort(key=lambda row: row["partition"])

@@ -7,11 +7,11 @@ without it: starts, resets and restores of the cluster, and brokers that were st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 from urllib.parse import quote, urlencode
 
 from broker.journal.ring import FRAMES_BITS
-from broker.shell.control.of_cluster.clock import show_clock
+from broker.shell.control.of_cluster.clock import ClockRow, show_clock
 from broker.shell.control.routes import Call
 from broker.shell.page.tail import newest
 from broker.shell.page.texts import cut
@@ -37,13 +37,47 @@ COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
 USUAL_ERRORS: Final = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS"})  # each group meets them
 
 
-async def show_timeline(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+class SecondRow(TypedDict):
+    """A second with its requests by API, how many were answered with an error, and the longest latency."""
+
+    at_ms: int
+    apis: dict[str, int]
+    errors: int
+    commits: int
+    refused: int
+    worst_ms: float
+
+
+class EventRow(TypedDict):
+    """What stands out; `number` is that of the request in the journal, or -1."""
+
+    at_ms: int
+    kind: str
+    text: str
+    client: str
+    number: int
+    fault: str
+
+
+class Timeline(TypedDict):
+    """Seconds and events in order of time; `next` is the path of what comes after them."""
+
+    bytes: int
+    begins: bool
+    seconds: list[SecondRow]
+    events: list[EventRow]
+    clock: ClockRow
+    next: str
+
+
+async def show_timeline(cluster: ClusterServer, call: Call) -> Timeline:
     """Seconds and events since a look before, or of the last minutes. Errors: RefusedError."""
     ring, since = cluster.broker.clients.journal, number(call, "since", 0)
     minutes = number(call, "minutes", USUAL_MINUTES, MOST_MINUTES, 1)
     done, happenings = number(call, "done", 0), cluster.happenings
     from_ms = cluster.clock.now_ms() - minutes * 60_000
-    answer: dict[str, Any] = {"bytes": 0, "seconds": [], "events": [], "clock": await show_clock(cluster, call)}
+    clock = await show_clock(cluster, call)
+    answer: Timeline = {"bytes": 0, "begins": False, "seconds": [], "events": [], "clock": clock, "next": ""}
     events = [_happened(each) for each in happenings.kept if each.number > done and each.at_ms >= from_ms]
     seen, answer["begins"] = 0, not since and not done
     if ring is not None:
@@ -66,14 +100,14 @@ class _Timeline:
     """What one look adds. A request counts when it came, its errors when it was answered."""
 
     def __init__(self, ring: Ring, since: int, from_ms: int) -> None:
-        self.events: list[dict[str, Any]] = []
+        self.events: list[EventRow] = []
         self._ring = ring
         self._since = since
         self._from_ms = from_ms
-        self._seconds: dict[int, dict[str, Any]] = {}
+        self._seconds: dict[int, SecondRow] = {}
         self._last: tuple[int, int] | None = None  # of the entry before: the cluster's time and the measured one
 
-    def of_seconds(self) -> list[dict[str, Any]]:
+    def of_seconds(self) -> list[SecondRow]:
         """In order of time."""
         return [self._seconds[at] for at in sorted(self._seconds)]
 
@@ -93,12 +127,12 @@ class _Timeline:
         if entry.answered >= self._since and entry.answered >= 0:
             self._answered(entry, second)
 
-    def _second(self, at_ms: int) -> dict[str, Any]:
+    def _second(self, at_ms: int) -> SecondRow:
         at = at_ms // 1000
-        empty = {"at_ms": at * 1000, "apis": {}, "errors": 0, "commits": 0, "refused": 0, "worst_ms": 0.0}
+        empty: SecondRow = {"at_ms": at * 1000, "apis": {}, "errors": 0, "commits": 0, "refused": 0, "worst_ms": 0.0}
         return self._seconds.setdefault(at, empty)
 
-    def _answered(self, entry: Entry, second: dict[str, Any]) -> None:
+    def _answered(self, entry: Entry, second: SecondRow) -> None:
         from broker.journal.reading import error_names  # 5 ms: most brokers keep no journal
 
         errors = error_names(entry.response())
@@ -116,13 +150,20 @@ class _Timeline:
 
     def _event(self, entry: Entry, kind: str, text: str, fault: str = "") -> None:
         client = cut(entry.client_id, 100)
-        event = {"at_ms": entry.at_ms, "kind": kind, "text": cut(text.strip(), TEXT), "client": client}
-        self.events.append({**event, "number": entry.number, "fault": fault})
+        row: EventRow = {
+            "at_ms": entry.at_ms,
+            "kind": kind,
+            "text": cut(text.strip(), TEXT),
+            "client": client,
+            "number": entry.number,
+            "fault": fault,
+        }
+        self.events.append(row)
 
 
-def _happened(each: Happening) -> dict[str, Any]:
-    event = {"at_ms": each.at_ms, "kind": "restart", "text": each.text, "client": ""}
-    return {**event, "number": NO_REQUEST, "fault": ""}
+def _happened(each: Happening) -> EventRow:
+    at_ms, text = each.at_ms, each.text
+    return {"at_ms": at_ms, "kind": "restart", "text": text, "client": "", "number": NO_REQUEST, "fault": ""}
 
 
 def _stands_out(entry: Entry) -> tuple[str, str] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import quote, urlencode
 
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
-from broker.shell.page.messages import read, registry_of, texts
+from broker.shell.page.messages import MessageRow, Seen, read, registry_of, texts
 from broker.shell.page.search.wanted import TEXTS, Wanted
 from broker.shell.page.topics import UNREADABLE
 from broker.shell.page.windows import number
@@ -25,11 +25,19 @@ MOST_LOOKED_AT: Final = 2000  # of the newest records of each partition, in one 
 FIRST: Final = 200  # of each partition, when it begins
 
 
+class TopicTail(TypedDict):
+    """The newest messages, oldest first, how many were not looked at, and the path of what comes after them."""
+
+    messages: list[MessageRow]
+    not_shown: int
+    next: str
+
+
 class Look:
     """One look at the newest messages of a topic: what a call asks for, and what is found. Errors: RefusedError."""
 
     def __init__(self, call: Call) -> None:
-        given: dict[str, Any] = {each: call.query[each] for each in (*TEXTS, "path") if each in call.query}
+        given: dict[str, str | int] = {each: call.query[each] for each in (*TEXTS, "path") if each in call.query}
         given |= {each: number(call, each, 0) for each in ("from_ms", "to_ms") if call.query.get(each)}
         try:
             self._wanted = Wanted(given)
@@ -39,7 +47,7 @@ class Look:
         self._only = {int(each) for each in call.query.get("partitions", "").split(",") if each.isdecimal()}
         self._with_aborted = call.query.get("aborted") == "yes"
         self._query = call.query
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Seen] = []
         self._ends: dict[int, int] = {}
         self._left_out: dict[int, int] = {}
 
@@ -47,30 +55,27 @@ class Look:
         """Whether a partition is asked for."""
         return not self._only or index in self._only
 
-    async def read(
-        self, index: int, first: int, end: int, records: Callable[[int], AsyncIterator[dict[str, Any]]]
-    ) -> None:
+    async def read(self, index: int, first: int, end: int, records: Callable[[int], AsyncIterator[Seen]]) -> None:
         """Take what fits of a partition. `records`: those from an offset on."""
         since = self._since
         start = max(first, end - FIRST) if since is None else max(first, since.get(index, first))
         left_out = max(0, end - MOST_LOOKED_AT - start) if since is not None else 0
         async for row in records(start + left_out):
-            del row["batch"]
-            end = max(end, row["offset"] + 1)
-            if not row.pop("is_dropped") or (self._with_aborted and not row["is_control"]):
-                record = Record(row["offset"], row["timestamp_ms"], row["key"], row["value"], tuple(row["headers"]))
+            end = max(end, row.offset + 1)
+            if not row.is_dropped or (self._with_aborted and not row.is_control):
+                record = Record(row.offset, row.timestamp_ms, row.key, row.value, tuple(row.headers))
                 if self._wanted.fits(record):
-                    self._rows.append({"partition": index, **row})
+                    self._rows.append(row)
         self._ends[index], self._left_out[index] = end, left_out
 
     def unreadable(self, index: int) -> None:
         """The next look begins a partition where this one would have."""
         self._ends[index] = 0 if self._since is None else self._since.get(index, 0)
 
-    async def answer(self, cluster: ClusterServer, name: str) -> dict[str, Any]:
+    async def answer(self, cluster: ClusterServer, name: str) -> TopicTail:
         """The messages, oldest first, and where the next look goes on."""
         rows, limit = self._rows, self._limit
-        rows.sort(key=lambda row: (row["timestamp_ms"], row["partition"], row["offset"]))
+        rows.sort(key=lambda row: (row.timestamp_ms, row.partition, row.offset))
         schemas = await registry_of(cluster) if rows else None
         words = {**self._query, "since": ",".join(f"{index}:{end}" for index, end in self._ends.items())}
         return {
@@ -80,7 +85,7 @@ class Look:
         }
 
 
-async def show_tail(cluster: ClusterServer, call: Call) -> dict[str, Any]:
+async def show_tail(cluster: ClusterServer, call: Call) -> TopicTail:
     """Messages since a look before, oldest first, and how many older ones were not looked at. Errors: RefusedError."""
     name, broker = call.words["topic"], cluster.broker
     topic = broker.metadata.topics.get(name)

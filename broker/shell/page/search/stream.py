@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.shell.control.routes import Call, RefusedError, Stream
-from broker.shell.page.messages import registry_of, texts
+from broker.shell.page.messages import Seen, registry_of, texts
 from broker.shell.page.search.wanted import TEXTS, Wanted
 from broker.shell.page.search.worker import ABOUT, FILE, PIECE
 from broker.shell.page.windows import number
@@ -218,8 +218,7 @@ async def _shown(
             row = said["hit"]
             row["key"], row["value"] = _bytes(row["key"]), _bytes(row["value"])
             row["headers"] = [(name, _bytes(value)) for name, value in row["headers"]]
-            row["is_control"] = False
-            line = _line({"hit": await texts(topic.name, row, "auto", schemas)})
+            line = _line({"hit": await texts(topic.name, Seen(batch=row["offset"], **row), "auto", schemas)})
         yield line
 
 
