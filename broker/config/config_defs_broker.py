@@ -320,6 +320,8 @@ BROKER_ROWS: tuple[Row, ...] = (
      "Schema registry by which the page decodes messages, as http://127.0.0.1:8081. Empty: none."),
     ("registry.url", "STRING", "", None, "",
      "Where the schema registry of this cluster is served; momus sets it, and a value of yours has no effect."),
+    ("registry.as", "STRING", "7.9", ("7.9", "8.0"), "",
+     "Release of Confluent Platform whose error codes and fields the schema registry of this cluster answers."),
     ("schema.registry.basic.auth.user.info", "PASSWORD", None, None, "",
      "USER:PASSWORD for the schema registry."),
     ("producer.state", "STRING", "lookup", ("lookup", "latest", "batches"), "",

@@ -81,6 +81,7 @@ class BrokerConfig:
     archive_retain_max_bytes: int
     schema_registry_url: str
     schema_registry_basic_auth_user_info: str | None
+    registry_as: str
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.registry.releases import INCOMPATIBLE, OLDER_CODES
+
 DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
 
 
@@ -25,6 +27,11 @@ class RegistryError(Exception):
         self.code = code
         self.why = why
         self.fault = fault
+
+    def as_of(self, release: str) -> RegistryError:
+        """The same with the code that a release has for it; a fault's code is left as it was set."""
+        code = self.code if self.fault else OLDER_CODES[release].get(self.code, self.code)
+        return self if code == self.code else RegistryError(self.status, code, str(self), self.why)
 
 
 def subject_not_found(subject: str) -> RegistryError:
@@ -76,10 +83,10 @@ def no_mode(subject: str) -> RegistryError:
     return RegistryError(404, 40409, f"Subject '{subject}' does not have subject-level mode configured")
 
 
-def incompatible(messages: list[str], why: str) -> RegistryError:
-    """The schema does not fit earlier versions. The code is 409 up to Confluent Platform 8.1, 40901 after it."""
-    text = f"Schema being registered is incompatible with an earlier schema for subject, details: {_listed(messages)}"
-    return RegistryError(409, 409, text, why)
+def incompatible(subject: str, messages: list[str], why: str) -> RegistryError:
+    """The schema does not fit earlier versions."""
+    text = f'Schema being registered is incompatible with an earlier schema for subject "{subject}", details: '
+    return RegistryError(409, INCOMPATIBLE, text + _listed(messages), why)
 
 
 def invalid_schema(text: str) -> RegistryError:
@@ -115,6 +122,11 @@ def referenced(subject: str, version: int) -> RegistryError:
     """Another schema refers to it."""
     key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
     return RegistryError(422, 42206, f"One or more references exist to the schema {key}.")
+
+
+def too_large() -> RegistryError:
+    """Its record is larger than the topic's max.message.bytes."""
+    return RegistryError(422, 42209, "Register operation failed because schema is too large")
 
 
 def invalid_subject(subject: str) -> RegistryError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.registry.contexts import beside
 from broker.registry.errors import invalid_schema
+from broker.registry.releases import DEFAULT_RELEASE, NAMING_MORE
 
 if TYPE_CHECKING:
     from broker.registry.records import Json, Record, Reference
@@ -116,13 +117,28 @@ def _source(given: Any) -> Source:
     return Source(schema_type, schema, tuple((name, text) for name, text in references), version)
 
 
+class Server(NamedTuple):
+    """What a registry says of itself: its cluster, and the release that it answers as (`registry.as`)."""
+
+    cluster_id: str = ""
+    release: str = DEFAULT_RELEASE
+
+    @property
+    def names_more(self) -> bool:
+        """Whether its answers name AVRO as a type, and a subject and version that have an id."""
+        return self.release in NAMING_MORE
+
+
+UNNAMED: Final = Server()
+
+
 class Ask(NamedTuple):
     """One request of the registry."""
 
     words: dict[str, str]
     query: dict[str, str]
     body: Json
-    cluster_id: str = ""
+    server: Server = UNNAMED
 
     def flag(self, name: str) -> bool:
         """A parameter that is true or false."""

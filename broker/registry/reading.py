@@ -12,9 +12,10 @@ from broker.registry import errors
 from broker.registry.contexts import ANY, GLOBAL, context_of, is_whole, name_of, normalized
 from broker.registry.jobs import Decision
 from broker.registry.records import TYPES
+from broker.registry.releases import SERVER_VERSIONS
 from broker.registry.requests import LATEST, number_of_path, sliced, subject_of, version_of_path
 from broker.registry.rules import has_rule
-from broker.registry.settled import formatted
+from broker.registry.settled import formatted, typed
 
 if TYPE_CHECKING:
     from broker.registry.jobs import Ask, Steps
@@ -120,7 +121,7 @@ def get_schema(state: RegistryState, ask: Ask) -> Steps:
     """GET /schemas/ids/{id}."""
     _, row = _of_id(state, ask)
     answer = {"guid": row.guid, **row.content.to_json(), **row.stands()}
-    if "subject" in ask.query:
+    if "subject" in ask.query or ask.server.names_more:
         answer |= {"subject": row.subject, "version": row.version}
     if ask.flag("fetchMaxId"):
         answer["maxId"] = state.highest_ids.get(context_of(row.subject), 0)
@@ -192,7 +193,8 @@ def list_schemas(state: RegistryState, ask: Ask) -> Decision:
         versions = [row for row in state.versions(subject, deleted=True) if _is_shown(row, ask)]
         for row in versions[-1:] if ask.flag("latestOnly") else versions:
             if not rule or has_rule(row.content.rule_set, rule):
-                rows.append({**row.to_json(), **({"aliases": others[subject]} if subject in others else {})})
+                shown = typed(ask, row.to_json())
+                rows.append({**shown, **({"aliases": others[subject]} if subject in others else {})})
     return Decision(sliced(ask, rows))
 
 
@@ -219,13 +221,13 @@ def list_contexts(state: RegistryState, ask: Ask) -> Decision:
 
 
 def get_version_of_server(state: RegistryState, ask: Ask) -> Decision:
-    """GET /v1/metadata/version: clients that ask want to know what is served; it is what Confluent Platform 7 has."""
-    return Decision({"version": "7.9.0-momus", "commitId": ""})
+    """GET /v1/metadata/version: the release that it answers as."""
+    return Decision({"version": SERVER_VERSIONS[ask.server.release], "commitId": ""})
 
 
 def get_server_id(state: RegistryState, ask: Ask) -> Decision:
     """GET /v1/metadata/id: which cluster's registry it is."""
-    clusters = {"kafka-cluster": ask.cluster_id, "schema-registry-cluster": "schema-registry"}
+    clusters = {"kafka-cluster": ask.server.cluster_id, "schema-registry-cluster": "schema-registry"}
     return Decision({"scope": {"path": [], "clusters": clusters}})
 
 

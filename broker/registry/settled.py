@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker.registry import errors
 from broker.registry.contexts import beside
 from broker.registry.jobs import Checked, Decision, Job, SchemaFaultError, source_of_version
+from broker.registry.records import AVRO
 from broker.registry.versions import Content
 
 if TYPE_CHECKING:
@@ -71,4 +72,9 @@ def formatted(state: RegistryState, ask: Ask, row: Version, answer: Json) -> Ste
     if form:
         found: Found = yield Job(source_of_version(state, row), form=form)
         answer = {**answer, "schema": checked(row.subject, row.content, found).text}
-    return Decision(answer)
+    return Decision(typed(ask, answer))
+
+
+def typed(ask: Ask, answer: Json) -> Json:
+    """An answer that names its schema's type, AVRO too, where the release does."""
+    return {**answer, "schemaType": answer.get("schemaType", AVRO)} if ask.server.names_more else answer

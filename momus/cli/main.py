@@ -35,6 +35,7 @@ KEYED = {  # options that are a broker's setting
     "codec": "codec",
     "fetch_waits": "fetch.waits",
     "retain_for": "archive.retain.group",
+    "registry_as": "registry.as",
     "schema_registry": "schema.registry.url",
 }
 DEFAULT_DATA_DIR = "./data"
@@ -224,6 +225,11 @@ def cli() -> None:
     "--registry",
     metavar="HOST:PORT",
     help="Serve a schema registry there, with Confluent's REST API (docs/registry.md); port 0 is allowed.",
+)
+@click.option(
+    "--registry-as",
+    type=click.Choice(["7.9", "8.0"]),
+    help="Answer by the error codes and fields of this Confluent Platform.  [default: 7.9]",
 )
 @click.option(
     "--load",

@@ -15,16 +15,16 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
 from build import built  # noqa: E402 - found by the line above
-from explained import EXPLAINED, reason  # noqa: E402 - found by the line above
+from explained import EXPLAINED  # noqa: E402 - found by the line above
+
+from tests.foreign_results import outcomes, reported, say  # noqa: E402 - found by the line above
 
 PACKAGE: Final = "io.confluent.kafka.schemaregistry"
 CLASSES: Final = (
@@ -38,20 +38,6 @@ CLASSES: Final = (
 )
 
 
-def say(line: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{line}\n")
-
-
-def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each test, as Class.name, and why it failed; "": it passed."""
-    for report in sorted(folder.glob("TEST-*.xml")):
-        for case in ElementTree.parse(report).iter("testcase"):
-            failure = case.find("failure") if case.find("failure") is not None else case.find("error")
-            name = f"{(case.get('classname') or '').removeprefix(f'{PACKAGE}.')}.{case.get('name')}"
-            yield name, "" if failure is None else (failure.get("message") or failure.get("type") or "no message")
-
-
 def run(path: str, only: str, momus: str, kafka: str) -> dict[str, str]:
     """The tests, and what became of them; `momus`: the program, "" for Confluent's registry."""
     with tempfile.TemporaryDirectory() as made:
@@ -61,7 +47,9 @@ def run(path: str, only: str, momus: str, kafka: str) -> dict[str, str]:
         words += ["--details=none", f"--reports-dir={made}"]
         words += [word for each in CLASSES if only in each for word in ("-c", f"{PACKAGE}.{each}")]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-        found = dict(outcomes(Path(made)))
+        reports = sorted(Path(made).glob("TEST-*.xml"))
+        rows = (row for report in reports for row in outcomes(report))
+        found = {f"{group.removeprefix(f'{PACKAGE}.')}.{name}": why for group, name, why in rows}
         assert found, done.stdout[-3000:] + done.stderr[-3000:]
         return found
 
@@ -79,20 +67,7 @@ def main() -> int:
     found = run(path, options.only, options.momus, options.kafka)
     if theirs:
         say(f"Confluent's own registry passes {sum(not why for why in theirs.values())} of {len(theirs)}")
-    failed = {name: why for name, why in found.items() if why}
-    left = {name: why for name, why in failed.items() if not reason(name) and not theirs.get(name)}
-    outcome = f"{len(failed) - len(left)} fail with a reason, {len(left)} without"
-    say(f"{len(found)} of Confluent's tests: {len(found) - len(failed)} pass, {outcome}")
-    for name in failed:
-        if name not in left:
-            say(f"  {name}: {reason(name) or 'fails there too'}")
-    if not options.only:
-        for part in EXPLAINED:
-            if not any(part in name for name in failed):
-                say(f"  passes by now: {part}")
-    for name, why in left.items():
-        say(f"\n{name}\n  {why[:1500]}")
-    return bool(left)
+    return not reported("Confluent's", found, EXPLAINED, theirs, is_whole=not options.only)
 
 
 if __name__ == "__main__":

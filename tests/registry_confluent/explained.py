@@ -24,8 +24,3 @@ EXPLAINED: Final[dict[str, str]] = {
     "testIncompatibleSchemaBySubject": CODE,
     "RestApiRegisterSchemaTagsClusterTest.testRegisterSchemaTagsBasic": "findTags and propagateSchemaTags are left out",
 }
-
-
-def reason(name: str) -> str:
-    """Why a test fails; "": there is none."""
-    return next((why for part, why in EXPLAINED.items() if part in name), "")

@@ -15,16 +15,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
-from explained import EXPLAINED, reason  # noqa: E402 - found by the line above
+from explained import EXPLAINED  # noqa: E402 - found by the line above
 
 from momus import Broker  # noqa: E402 - found by the line above
+from tests.foreign_results import outcomes, reported, say  # noqa: E402 - found by the line above
 
 FILES = (
     *("test_schema", "test_schema_compatibility", "test_schema_avro_references", "test_schema_protobuf"),
@@ -32,21 +31,6 @@ FILES = (
     *("test_client_protobuf", "test_health_check", "test_schema_registry_auth"),
 )
 LIMIT_S = 3600
-
-
-def say(line: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{line}\n")
-
-
-def outcomes(report: Path) -> Iterator[tuple[str, str]]:
-    """Each test, as file::name, and why it failed; "": it passed. One that was skipped is left out."""
-    for case in ElementTree.parse(report).iter("testcase"):
-        if case.find("skipped") is not None:
-            continue
-        failure = case.find("failure") if case.find("failure") is not None else case.find("error")
-        name = f"{(case.get('classname') or '').rpartition('.')[2]}::{case.get('name')}"
-        yield name, "" if failure is None else (failure.get("message") or "no message")
 
 
 def run(folder: Path, python: str, only: str, show: bool) -> dict[str, str]:
@@ -65,7 +49,7 @@ def run(folder: Path, python: str, only: str, show: bool) -> dict[str, str]:
         if show:
             say(done.stdout)
         assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
-        return dict(outcomes(report))
+        return {f"{group.rpartition('.')[2]}::{name}": why for group, name, why in outcomes(report)}
 
 
 def main() -> int:
@@ -76,20 +60,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print what pytest prints")
     options = parser.parse_args()
     found = run(options.karapace, options.python, options.only, options.show)
-    failed = {name: why for name, why in found.items() if why}
-    left = {name: why for name, why in failed.items() if not reason(name)}
-    outcome = f"{len(failed) - len(left)} fail with a reason, {len(left)} without"
-    say(f"{len(found)} of Karapace's tests: {len(found) - len(failed)} pass, {outcome}")
-    for name in failed:
-        if name not in left:
-            say(f"  {name}: {reason(name)}")
-    if not options.only:
-        for part in EXPLAINED:
-            if not any(part in name for name in failed):
-                say(f"  passes by now: {part}")
-    for name, why in left.items():
-        say(f"\n{name}\n  {why[:1500]}")
-    return bool(left)
+    return not reported("Karapace's", found, EXPLAINED, {}, is_whole=not options.only)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,3 @@ EXPLAINED: Final[dict[str, str]] = {
     "test_health_check": OWN,
     "test_schema_registry_auth::": SETUP,
 }
-
-
-def reason(name: str) -> str:
-    """Why a test may fail; "": it may not."""
-    return next((why for part, why in EXPLAINED.items() if part in name), "")

@@ -132,7 +132,7 @@ def _check_fit(
     """`rows`: the versions before it, where its fields are validated. Errors: RegistryError."""
     messages = [*([] if rows is None else _reserved(content, found, rows)), *found.messages]
     if messages:
-        raise errors.incompatible([*messages, _rule(state, subject)], why(subject, found))
+        raise errors.incompatible(subject, [*messages, _rule(state, subject)], why(subject, found))
 
 
 def _reserved(content: Content, found: Checked, rows: list[Version]) -> list[str]:

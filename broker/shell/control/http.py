@@ -11,8 +11,8 @@ neither an address nor localhost, which is how a page reaches a local port by a 
 `Authorization: Bearer TOKEN` is required instead, and any Host will do; the files of our page can be had without it. It
 uses no framework: for a few routes that would take more of a start than all other imports.
 
-A server with other manners (the schema registry's) overrides `check`, `admit`, `answer` and `explain`; `shortcut`
-answers a request whose bytes it knows at once, without the connection's task.
+A server with other manners (the schema registry's) overrides `check`, `admit`, `answer`, `explain` and `fields`;
+`shortcut` answers a request whose bytes it knows at once, without the connection's task.
 
 A Stream has a connection of its own, which ends with it. Its next piece is made when the client has taken the one
 before, so a client that does not read costs one piece of memory, and STUCK_LIMIT_S.
@@ -35,6 +35,7 @@ from protocol.errors import KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from ssl import SSLContext
 
 logger = logging.getLogger("momus.control")
@@ -118,7 +119,7 @@ class HttpServer:
     async def _tell_full(self, door: Door, writer: asyncio.StreamWriter) -> None:
         why = f"more than {MOST_CONNECTIONS} requests at once"
         with contextlib.suppress(OSError, TimeoutError):  # it is gone, or it continues to send
-            await self._send(writer, 503, self.explain(503, why), False)
+            await self._send(writer, 503, self.explain(503, why), False, self.fields(None))
             await asyncio.wait_for(_discard(door.reader), LINGER_S)
 
     def shortcut(self, door: Door, data: bytes) -> bytes | None:
@@ -156,7 +157,7 @@ class HttpServer:
             await _send_stream(door.reader, writer, answer)
             return False
         keeps_alive = head is not None and head.is_whole and head.keeps_alive
-        await self._send(writer, status, answer, keeps_alive)
+        await self._send(writer, status, answer, keeps_alive, self.fields(head))
         if not keeps_alive and status != 200:  # closing with unread bytes would reset the connection: lose the response
             await asyncio.wait_for(_discard(door.reader), LINGER_S)
         return keeps_alive
@@ -189,6 +190,10 @@ class HttpServer:
         """Status and answer of a request that may be asked. Errors: RefusedError, and what `respond` raises."""
         return 200, await self._respond(head.method, head.target, parse_body(head, body))
 
+    def fields(self, head: Head | None) -> Mapping[str, str]:
+        """Further fields of the response to a request; None: what came was no whole one."""
+        return {}
+
     async def admit(self, head: Head) -> None:
         """Refuse who may not ask, where it takes time to find out, before the body is read. Errors: RefusedError."""
 
@@ -213,18 +218,20 @@ class HttpServer:
         elif not LOCAL_HOST.fullmatch(host):
             raise RefusedError(421, f"{host:.100} is not a local address: ask by localhost or an address")
 
-    async def _send(self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool) -> None:
+    async def _send(
+        self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool, fields: Mapping[str, str]
+    ) -> None:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
-        _write(writer, response(status, answer, keeps_alive))
+        _write(writer, response(status, answer, keeps_alive, fields))
         await writer.drain()
 
 
-def response(status: int, answer: Text, keeps_alive: bool) -> bytes:
-    """A response as it is sent."""
+def response(status: int, answer: Text, keeps_alive: bool, fields: Mapping[str, str]) -> bytes:
+    """A response as it is sent, with further fields of its head."""
     body = answer.body
     head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nContent-Type: {answer.media}\r\n"
-    head += "".join(f"{name}: {value}\r\n" for name, value in answer.fields.items())
+    head += "".join(f"{name}: {value}\r\n" for name, value in {**fields, **answer.fields}.items())
     head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
     return head.encode() + body
 

@@ -18,12 +18,14 @@ from broker.shell.control.http import LOCAL_HOST, HttpServer, is_of_our_page, re
 from broker.shell.control.routes import RefusedError, Text
 from broker.shell.registry.faults import served
 from broker.shell.registry.journal import Written
+from broker.shell.registry.request_ids import FIELD, RequestIds
 from broker.shell.registry.service import Call
 
 if TYPE_CHECKING:
     from broker.shell.control.http_door import Door
     from broker.shell.control.http_requests import Head
     from broker.shell.registry.access import Access
+    from broker.shell.registry.kept import Origin
     from broker.shell.registry.service import Registry
 
 MEDIA: Final = "application/vnd.schemaregistry.v1+json"
@@ -48,6 +50,7 @@ class RegistryHttp(HttpServer):
         super().__init__(self._none)
         self._registry = registry
         self._access = access
+        self._ids = RequestIds()
         self._is_local = LOOPBACK.fullmatch(host) is not None
 
     async def _none(self, method: str, target: str, body: dict[str, Any]) -> Any:
@@ -70,14 +73,15 @@ class RegistryHttp(HttpServer):
 
     def shortcut(self, door: Door, data: bytes) -> bytes | None:
         """See HttpServer."""
-        return self._registry.kept.find(door, data)
+        parts = self._registry.kept.find(door, data)
+        return None if parts is None else parts[0] if len(parts) == 1 else self._ids.made().encode().join(parts)
 
     async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
         """Status and answer of a request."""
-        media, origin = MEDIA, self._registry.kept.origin()
+        media, origin, server = MEDIA, self._registry.kept.origin(), self._registry.server()
         try:
             media = _answered(head.fields.get("accept", "*/*"))
-            call = Call(head.method, head.target)
+            call = Call(head.method, head.target, server)
             call.body = await _parsed(head, body)
             principal = head.principal
             self._access.check(call, await self._registry.state(), head, principal)
@@ -86,15 +90,29 @@ class RegistryHttp(HttpServer):
                 answer = await served(self._registry, call, head, principal)
                 answer = self._access.shown(call, answer, head, principal)
             except RegistryError as error:
+                error = error.as_of(server.release)
                 written.refused(error)
-                raise
+                raise error from None
             written.answered(answer)
             text = Text(media, _written(call, answer))
             if head.method == "GET" and head.keeps_alive and head.data:
-                self._registry.kept.keep(head.door, head.data, response(200, text, True), origin)
+                self._keep(head, text, origin)
             return (204 if answer is None else 200), text
         except RegistryError as error:
             return error.status, _refusal(media, error)
+
+    def _keep(self, head: Head, text: Text, origin: Origin | None) -> None:
+        """Keep a response for the same request; one that named no id gets another id each time."""
+        if self._ids.is_named(head.fields):
+            parts = (response(200, text, True, self._ids.fields(head.fields)),)
+        else:
+            before, after = response(200, text, True, {FIELD: "?"}).split(b": ?\r\n", 1)
+            parts = (before + b": ", b"\r\n" + after)
+        self._registry.kept.keep(head.door, head.data, parts, origin)
+
+    def fields(self, head: Head | None) -> dict[str, str]:
+        """Its id, which every response has: see HttpServer."""
+        return self._ids.fields({} if head is None else head.fields)
 
     def explain(self, status: int, why: str) -> Any:
         """The answer to what is refused before it is a request of the registry."""

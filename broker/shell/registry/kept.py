@@ -28,7 +28,7 @@ class Kept:
         self._cluster = cluster
         self._store = store
         self._origin: Origin | None = None  # what the answers come from
-        self._answers: dict[tuple[object, bytes], bytes] = {}
+        self._answers: dict[tuple[object, bytes], tuple[bytes, ...]] = {}
         self._bytes = 0
 
     def origin(self) -> Origin | None:
@@ -38,22 +38,22 @@ class Kept:
             return None
         return *self._store.position, broker.turn.learned.generation
 
-    def find(self, door: Door, request: bytes) -> bytes | None:
-        """The response to a request that was made over such a connection; None: it has to be made."""
+    def find(self, door: Door, request: bytes) -> tuple[bytes, ...] | None:
+        """The parts of a response to a request that was made over such a connection; None: it has to be made."""
         if self.origin() != self._origin:
             return None
         return self._answers.get((_who(door), request))
 
-    def keep(self, door: Door, request: bytes, response: bytes, origin: Origin | None) -> None:
-        """Keep a response; `origin`: what it comes from, asked before it was made."""
-        size = len(request) + len(response)
+    def keep(self, door: Door, request: bytes, parts: tuple[bytes, ...], origin: Origin | None) -> None:
+        """Keep the parts of a response, between which an id is new each time; `origin`: what it comes from, asked before it was made."""
+        size = len(request) + sum(map(len, parts))
         if origin is None or origin != self.origin() or size > LONGEST:
             return
         if origin != self._origin or self._bytes + size > KEPT_BYTES:
             self._origin, self._bytes = origin, 0
             self._answers.clear()
         self._bytes += size
-        self._answers[_who(door), request] = response
+        self._answers[_who(door), request] = parts
 
 
 def _who(door: Door) -> object:

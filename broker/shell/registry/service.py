@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from broker.registry.contexts import normalized, out_of_contexts
-from broker.registry.errors import RegistryError, store_failed, unreadable
-from broker.registry.jobs import Ask, Checked, Decision, Job, SchemaFaultError
+from broker.registry.errors import RegistryError, store_failed, too_large, unreadable
+from broker.registry.jobs import UNNAMED, Ask, Checked, Decision, Job, SchemaFaultError, Server
 from broker.registry.records import SCHEMA, decode, encode
 from broker.registry.routes import find, words_of
 from broker.shell.registry.kept import Kept
 from broker.shell.registry.store import Store, StoreError
+from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +35,11 @@ Found = Checked | SchemaFaultError
 class Call:
     """One request on its way: its route, and what is asked. Errors: RegistryError: nothing is served there."""
 
-    __slots__ = ("body", "query", "route", "words")
+    __slots__ = ("body", "query", "route", "server", "words")
 
-    def __init__(self, method: str, target: str) -> None:
+    def __init__(self, method: str, target: str, server: Server = UNNAMED) -> None:
         path, _, query = target.partition("?")
+        self.server = server
         self.query: dict[str, str] = {}
         self.body: dict[str, Any] = {}
         for name, value in parse_qsl(query, keep_blank_values=True):  # a name given again: key and value of metadata
@@ -48,14 +50,14 @@ class Call:
             raise RegistryError(400, 400, str(error)) from None
         self.words = {name: unquote(word) for name, word in words.items()}
 
-    def ask(self, state: RegistryState, cluster_id: str = "") -> Ask:
+    def ask(self, state: RegistryState) -> Ask:
         """What the registry's functions are given: subjects by the names that aliases stand for."""
         words, query = self.words, self.query
         if "subject" in words and self.route.is_of_subject:
             words = {**words, "subject": state.alias(normalized(words["subject"]))}
         elif query.get("subject") and "id" in words:
             query = {**query, "subject": state.alias(normalized(query["subject"]))}
-        return Ask(words, query, self.body, cluster_id)
+        return Ask(words, query, self.body, self.server)
 
 
 class Registry:
@@ -67,6 +69,10 @@ class Registry:
         self._store = Store(cluster)
         self.kept = Kept(cluster, self._store)
         self._writing = asyncio.Lock()
+
+    def server(self) -> Server:
+        """What it says of itself."""
+        return Server(self.cluster.broker.cluster_id, self.cluster.config.registry_as)
 
     async def state(self) -> RegistryState:
         """What the topic says now. Errors: StoreError."""
@@ -88,6 +94,8 @@ class Registry:
                 return (await self._decide(await self._store.read(), call)).answer
             return await self._write(call)
         except StoreError as error:
+            if error.code == ErrorCode.MESSAGE_TOO_LARGE and call.route.api in ("RegisterSchema", "TagSchema"):
+                raise too_large() from None
             raise store_failed(_failed(call.route), str(error)) from None
 
     async def _write(self, call: Call) -> Any:
@@ -133,7 +141,7 @@ class Registry:
 
     async def _decide(self, state: RegistryState, call: Call) -> Decision:
         serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
-        made = serve(state, call.ask(state, self.cluster.broker.cluster_id))
+        made = serve(state, call.ask(state))
         return await self._driven(made) if isinstance(made, Generator) else made
 
     async def _driven(self, steps: Steps) -> Decision:

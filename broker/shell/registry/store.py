@@ -39,7 +39,14 @@ SLICE: Final = 200  # records that are replayed before clients are served again
 
 
 class StoreError(Exception):
-    """The topic could not be read or written; the message says why."""
+    """The topic could not be read or written; the message says why.
+
+    code   of the broker, where it has refused; 0: it has not.
+    """
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Store:
@@ -192,4 +199,4 @@ class Store:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        raise StoreError(f"{SCHEMAS_TOPIC}: {ErrorCode(code).name}{': ' + message if message else ''}")
+        raise StoreError(f"{SCHEMAS_TOPIC}: {ErrorCode(code).name}{': ' + message if message else ''}", code)

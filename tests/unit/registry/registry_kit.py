@@ -6,8 +6,9 @@ import json
 
 from broker.registry.errors import RegistryError
 from broker.registry.formats import checker
-from broker.registry.jobs import SchemaFaultError
+from broker.registry.jobs import SchemaFaultError, Server
 from broker.registry.records import decode, encode
+from broker.registry.releases import DEFAULT_RELEASE
 from broker.registry.state import RegistryState
 from broker.shell.registry.protoc import compiled
 from broker.shell.registry.service import Call
@@ -20,19 +21,20 @@ def check(job):
 class RegistryKit:
     """`ask` returns the answer, or (status, error_code, message) of a refusal."""
 
-    def __init__(self):
+    def __init__(self, release=DEFAULT_RELEASE):
+        self.server = Server("a-cluster", release)
         self.state = RegistryState()
         self.log: list[tuple[bytes, bytes | None]] = []
         self.jobs = 0
 
     def ask(self, method, target, body=None):
         try:
-            call = Call(method, target)
+            call = Call(method, target, self.server)
             call.body = body or {}
             made = call.route.load()(self.state, call.ask(self.state))
             decision = self.driven(made) if hasattr(made, "send") else made
         except RegistryError as error:
-            return error.status, error.code, str(error)
+            return error.status, error.as_of(self.server.release).code, str(error)
         for record in decision.records:
             self.append(*encode(record))
         return json.loads(json.dumps(decision.answer))

@@ -49,7 +49,9 @@ public class ClusterTestHarness implements SchemaRegistryTestHarness {
     }
     given.put("mode.mutability", true);
     given.put("jetty.legacy.uri.compliance", true);
+    given.put("shutdown.graceful.ms", "10");
     restApp = new RestApp(getSchemaRegistryPort(), null, brokerList, KAFKASTORE_TOPIC, compatibilityType, true, given);
+    injectProperties(restApp.broker);
     restApp.start();
   }
 

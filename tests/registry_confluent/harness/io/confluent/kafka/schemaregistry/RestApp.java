@@ -9,8 +9,12 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.eclipse.jetty.server.Server;
 import org.mockito.Mockito;
 
@@ -20,6 +24,7 @@ public class RestApp {
   private static int number = 0;
 
   public final Properties prop = new Properties();
+  public final Properties broker = new Properties();  // settings of its Kafka
   public RestService restClient;
   public SchemaRegistryRestApplication restApp;
   public Server restServer;
@@ -59,6 +64,7 @@ public class RestApp {
       startMomus();
       return;
     }
+    makeTopic();
     restApp = new SchemaRegistryRestApplication(prop);
     restServer = restApp.createServer();
     restServer.start();
@@ -67,10 +73,27 @@ public class RestApp {
     restClient = new RestService(restConnect);
   }
 
+  /** The Kafka is there already, so what is set of it is set of the registry's topic. */
+  private void makeTopic() throws Exception {
+    if (!broker.containsKey("message.max.bytes")) {
+      return;
+    }
+    Map<String, String> configs = Map.of("cleanup.policy", "compact", "max.message.bytes",
+        broker.getProperty("message.max.bytes"));
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", System.getProperty("kafka", "")))) {
+      NewTopic topic = new NewTopic(prop.getProperty("kafkastore.topic"), 1, (short) 1).configs(configs);
+      admin.createTopics(List.of(topic)).all().get();
+    }
+  }
+
   private void startMomus() throws Exception {
     File data = Files.createTempDirectory("registry").toFile();
-    ProcessBuilder builder = new ProcessBuilder(List.of(MOMUS, "serve", "--listen", "127.0.0.1:0",
-        "--registry", "127.0.0.1:0", "-d", data.getPath(), "--flush", "memory"));
+    List<String> words = new ArrayList<>(List.of(MOMUS, "serve", "--listen", "127.0.0.1:0", "--registry", "127.0.0.1:0",
+        "--registry-as", "8.0", "-d", data.getPath(), "--flush", "memory"));
+    for (String name : broker.stringPropertyNames()) {
+      words.addAll(List.of("--set", name + "=" + broker.getProperty(name)));
+    }
+    ProcessBuilder builder = new ProcessBuilder(words);
     builder.redirectError(ProcessBuilder.Redirect.DISCARD);
     momus = builder.start();
     BufferedReader told = new BufferedReader(new InputStreamReader(momus.getInputStream()));
