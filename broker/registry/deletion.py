@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.registry import errors
-from broker.registry.contexts import context_of
+from broker.registry.contexts import context_of, prefix_of
 from broker.registry.jobs import Decision
 from broker.registry.records import CONFIG, DELETE_SUBJECT, MODE, SCHEMA, Record
 from broker.registry.requests import subject_of, version_of_path
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 def check_writable(state: RegistryState, subject: str | None) -> None:
     """Errors: RegistryError: the mode is read-only."""
     if state.mode(subject) in (READONLY, READONLY_OVERRIDE):
-        raise errors.not_permitted(
-            f"Subject {'null' if subject is None else subject} in context {context_of(subject)} is in read-only mode"
-        )
+        place = f"Subject {'null' if subject is None else subject} in context {prefix_of(context_of(subject))}"
+        raise errors.not_permitted(f"{place} is in read-only mode")
 
 
 def delete_version(state: RegistryState, ask: Ask) -> Decision:

@@ -6,6 +6,7 @@ found out and returns its Decision. Jobs hold texts alone, so they can be sent a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from broker.registry.state import RegistryState
     from broker.registry.versions import Content, Version
 
+TAGS_WITHIN: Final = "confluent:tags"
 MOST_REFERENCES: Final = 200  # of a schema and of what it refers to
 
 
@@ -47,17 +49,30 @@ class Tag(NamedTuple):
         kept = [each for each in tags if each not in self.removed]
         return list(dict.fromkeys((*kept, *self.added)))
 
+    def to_json(self) -> Json:
+        """Those of a schema, as an answer tells them."""
+        entity = {"entityPath": self.path, "entityType": "sr_record" if self.is_record else "sr_field"}
+        return {"schemaEntity": entity, "tags": list(self.added)}
+
+
+def tags_within(text: str) -> tuple[Tag, ...]:
+    """What a Job of the form TAGS_WITHIN has found."""
+    return tuple(Tag(path, is_record, tuple(tags), ()) for path, is_record, tags in json.loads(text))
+
 
 class Job(NamedTuple):
     """One question.
 
-    form       what is asked for instead of the canonical form: Confluent's word of the parameter `format`.
+    form       what is asked for instead of the canonical form: Confluent's word of the parameter `format`, or
+               TAGS_WITHIN for a list of [path, whether it is a record, tags].
     normalize  ask for the normalized form.
     previous   oldest first.
     level      how it must fit them; "NONE": it need not.
     validates  hold it to what the config validateFields asks for: imports that are there, no field in "$$".
     is_new     hold it to what Avro asks of a new schema: names and defaults.
     tags       what changes in its tags before anything else.
+    is_lenient  whether JSON Schemas are compared by the policy LENIENT.
+    is_lax      whether a JSON Schema may be any JSON object, as the mode IMPORT takes it.
     """
 
     schema: Source
@@ -68,6 +83,8 @@ class Job(NamedTuple):
     validates: bool = False
     is_new: bool = False
     tags: tuple[Tag, ...] = ()
+    is_lenient: bool = False
+    is_lax: bool = False
 
 
 class Difference(NamedTuple):
@@ -101,15 +118,20 @@ class Checked(NamedTuple):
 
 
 class SchemaFaultError(Exception):
-    """What is given is no schema; the message says where and why."""
+    """What is given is no schema; the message says where and why.
+
+    is_of_new   it would be one, but for what is asked of a new schema alone (Job.is_new).
+    """
+
+    is_of_new = False
 
 
 def job_of(given: Any) -> Job:
     """A Job from the lists that JSON makes of it."""
-    schema, form, normalize, previous, level, validates, is_new, tags = given
+    schema, form, normalize, previous, level, validates, is_new, tags, is_lenient, is_lax = given
     rows = tuple(Tag(path, is_record, tuple(added), tuple(removed)) for path, is_record, added, removed in tags)
     sources = tuple(_source(each) for each in previous)
-    return Job(_source(schema), form, normalize, sources, level, validates, is_new, rows)
+    return Job(_source(schema), form, normalize, sources, level, validates, is_new, rows, is_lenient, is_lax)
 
 
 def _source(given: Any) -> Source:

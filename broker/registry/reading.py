@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.registry import errors
-from broker.registry.contexts import ANY, GLOBAL, context_of, is_whole, name_of, normalized
+from broker.registry.contexts import ANY, GLOBAL, context_of, name_of, normalized
 from broker.registry.jobs import Decision
 from broker.registry.records import TYPES
 from broker.registry.releases import SERVER_VERSIONS
-from broker.registry.requests import LATEST, number_of_path, sliced, subject_of, version_of_path
+from broker.registry.requests import LATEST, number_of_path, part_of, subject_of, version_of_path
 from broker.registry.rules import has_rule
-from broker.registry.settled import formatted, typed
+from broker.registry.settled import formatted, typed, with_more
 
 if TYPE_CHECKING:
     from broker.registry.jobs import Ask, Steps
@@ -33,13 +33,14 @@ def _is_shown(row: Version, ask: Ask) -> bool:
 
 def list_subjects(state: RegistryState, ask: Ask) -> Decision:
     """GET /subjects."""
+    part = part_of(ask)
     names = [
         name
         for name in _named(state, ask, ANY)
         if any(_is_shown(row, ask) for row in state.subjects[name].values())
         and not (ask.flag("deletedOnly") and state.has(name))
     ]
-    return Decision(sliced(ask, names))
+    return Decision(names[part])
 
 
 def _named(state: RegistryState, ask: Ask, unsaid: str) -> list[str]:
@@ -55,13 +56,13 @@ def _named(state: RegistryState, ask: Ask, unsaid: str) -> list[str]:
 
 def list_versions(state: RegistryState, ask: Ask) -> Decision:
     """GET /subjects/{subject}/versions."""
-    subject = subject_of(ask)
+    subject, part = subject_of(ask), part_of(ask)
     if not state.has(subject, deleted=ask.flag("deleted") or ask.flag("deletedOnly")):
         raise errors.subject_not_found(subject)
     rows = state.versions(subject, deleted=True)
     if ask.flag("deletedAsNegative"):
-        return Decision(sliced(ask, [-row.version if row.is_deleted else row.version for row in rows]))
-    return Decision(sliced(ask, [row.version for row in rows if _is_shown(row, ask)]))
+        return Decision([-row.version if row.is_deleted else row.version for row in rows][part])
+    return Decision([row.version for row in rows if _is_shown(row, ask)][part])
 
 
 def _found(state: RegistryState, ask: Ask, *, deleted: bool) -> Version:
@@ -79,7 +80,7 @@ def _found(state: RegistryState, ask: Ask, *, deleted: bool) -> Version:
 def get_version(state: RegistryState, ask: Ask) -> Steps:
     """GET /subjects/{subject}/versions/{version}."""
     row = _found(state, ask, deleted=ask.flag("deleted"))
-    return (yield from formatted(state, ask, row, row.to_json()))
+    return (yield from with_more(state, ask, row, row.to_json()))
 
 
 def get_version_text(state: RegistryState, ask: Ask) -> Steps:
@@ -91,9 +92,9 @@ def get_version_text(state: RegistryState, ask: Ask) -> Steps:
 
 def get_referrers(state: RegistryState, ask: Ask) -> Decision:
     """GET /subjects/{subject}/versions/{version}/referencedby: ids of schemas."""
-    row = _found(state, ask, deleted=True)
+    part, row = part_of(ask), _found(state, ask, deleted=True)
     found = state.referring(row.subject, row.version, deleted=ask.flag("deleted"))
-    return Decision(sliced(ask, sorted({each.id for each in found})))
+    return Decision(sorted({each.id for each in found})[part])
 
 
 def get_by_metadata(state: RegistryState, ask: Ask) -> Steps:
@@ -102,8 +103,8 @@ def get_by_metadata(state: RegistryState, ask: Ask) -> Steps:
     keys, values = ask.query.get("key", "").split("\0"), ask.query.get("value", "").split("\0")
     wanted = dict(zip(keys, values, strict=False)) if "key" in ask.query else {}
     for row in reversed(state.versions(subject, deleted=is_deleted)):
-        properties = (row.content.metadata or {}).get("properties")
-        if properties is not None and wanted.items() <= properties.items():
+        metadata = row.content.metadata
+        if metadata is not None and wanted.items() <= (metadata.get("properties") or {}).items():
             return (yield from formatted(state, ask, row, row.to_json()))
     raise errors.schema_not_found() if state.has(subject, deleted=is_deleted) else errors.subject_not_found(subject)
 
@@ -125,7 +126,7 @@ def get_schema(state: RegistryState, ask: Ask) -> Steps:
         answer |= {"subject": row.subject, "version": row.version}
     if ask.flag("fetchMaxId"):
         answer["maxId"] = state.highest_ids.get(context_of(row.subject), 0)
-    return (yield from formatted(state, ask, row, answer))
+    return (yield from with_more(state, ask, row, answer))
 
 
 def get_schema_text(state: RegistryState, ask: Ask) -> Steps:
@@ -140,43 +141,43 @@ def _versions_of_id(state: RegistryState, ask: Ask) -> list[Version]:
     row = state.with_id(number, asked)
     if row is None:
         raise errors.schema_not_found()
-    rows = state.of_id(number, context_of(row.subject), deleted=ask.flag("deleted"))
-    return rows if is_whole(asked) else [each for each in rows if name_of(each.subject) == name_of(asked)]
+    return state.of_id(number, context_of(row.subject), deleted=ask.flag("deleted"))
 
 
 def get_subjects_of_id(state: RegistryState, ask: Ask) -> Decision:
     """GET /schemas/ids/{id}/subjects."""
-    return Decision(sliced(ask, list(dict.fromkeys(row.subject for row in _versions_of_id(state, ask)))))
+    part = part_of(ask)
+    return Decision(list(dict.fromkeys(row.subject for row in _versions_of_id(state, ask)))[part])
 
 
 def get_versions_of_id(state: RegistryState, ask: Ask) -> Decision:
     """GET /schemas/ids/{id}/versions."""
-    rows = _versions_of_id(state, ask)
-    return Decision(sliced(ask, [{"subject": row.subject, "version": row.version} for row in rows]))
+    part = part_of(ask)
+    return Decision([{"subject": row.subject, "version": row.version} for row in _versions_of_id(state, ask)][part])
 
 
 def _ids_of_guid(state: RegistryState, ask: Ask) -> list[tuple[str, int]]:
-    """The contexts that have a content, and its id in each. Errors: RegistryError: none has it."""
+    """The contexts that have a content, and its id in each."""
     try:
         digest = bytes.fromhex(ask.words["guid"].lower().replace("-", ""))
     except ValueError:
         digest = b""
     found = [(each, state.id_of(digest, each)) for each in state.all_contexts()]
-    rows = [(context, number) for context, number in found if number is not None]
-    if not rows:
-        raise errors.schema_not_found(ask.words["guid"])
-    return rows
+    return [(context, number) for context, number in found if number is not None]
 
 
 def _of_guid(state: RegistryState, ask: Ask) -> Version:
-    context, number = _ids_of_guid(state, ask)[0]
+    rows = _ids_of_guid(state, ask)
+    if not rows:
+        raise errors.schema_not_found(ask.words["guid"])
+    context, number = rows[0]
     return state.of_id(number, context)[0]
 
 
 def get_by_guid(state: RegistryState, ask: Ask) -> Steps:
     """GET /schemas/guids/{guid}."""
     row = _of_guid(state, ask)
-    return (yield from formatted(state, ask, row, {"guid": row.guid, **row.content.to_json()}))
+    return (yield from formatted(state, ask, row, {"guid": row.guid, **row.content.to_json(), **row.stands()}))
 
 
 def get_ids_of_guid(state: RegistryState, ask: Ask) -> Decision:
@@ -186,16 +187,17 @@ def get_ids_of_guid(state: RegistryState, ask: Ask) -> Decision:
 
 def list_schemas(state: RegistryState, ask: Ask) -> Decision:
     """GET /schemas: every version, or the latest of each subject; with `aliases` under their other names too."""
+    part, is_deleted = part_of(ask), ask.flag("deleted")
     names, rule = _named(state, ask, ""), ask.query.get("ruleType", "")
     others = _aliases(state, ask) if ask.flag("aliases") else {}
     rows: list[Json] = []
     for subject in sorted({*names, *(each for each in others if each in state.subjects)}):
-        versions = [row for row in state.versions(subject, deleted=True) if _is_shown(row, ask)]
+        versions = state.versions(subject, deleted=is_deleted)
         for row in versions[-1:] if ask.flag("latestOnly") else versions:
             if not rule or has_rule(row.content.rule_set, rule):
                 shown = typed(ask, row.to_json())
                 rows.append({**shown, **({"aliases": others[subject]} if subject in others else {})})
-    return Decision(sliced(ask, rows))
+    return Decision(rows[part])
 
 
 def _aliases(state: RegistryState, ask: Ask) -> dict[str, list[str]]:
@@ -217,7 +219,7 @@ def list_types(state: RegistryState, ask: Ask) -> Decision:
 def list_contexts(state: RegistryState, ask: Ask) -> Decision:
     """GET /contexts: the default one, and those that have had schemas."""
     prefix = ask.query.get("contextPrefix", "")
-    return Decision(sliced(ask, [each for each in state.all_contexts() if each.startswith(prefix)]))
+    return Decision([each for each in state.all_contexts() if each.startswith(prefix)][part_of(ask)])
 
 
 def get_version_of_server(state: RegistryState, ask: Ask) -> Decision:

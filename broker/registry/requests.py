@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.registry.contexts import GLOBAL, context_of, is_whole, name_of, normalized
@@ -11,13 +12,12 @@ from broker.registry.rules import rules_of
 from broker.registry.versions import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from broker.registry.jobs import Ask, Tag
     from broker.registry.records import Json
 
 LATEST: Final = -1
 UNPROCESSABLE: Final = 422
+NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class Given(NamedTuple):
@@ -68,21 +68,20 @@ def version_of_path(ask: Ask) -> int:
 
 
 def number_of_path(ask: Ask) -> int:
-    """The id in the path."""
-    text = ask.words["id"]
-    if not (text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= MAX_INT):
+    """The id in the path; one below 0 is that of no schema."""
+    return _java_int(ask.words["id"])
+
+
+def _java_int(text: str) -> int:
+    if not NUMBER.fullmatch(text) or abs(int(text)) > MAX_INT:
         raise of_http(404, "Not Found")
     return int(text)
 
 
-def sliced(ask: Ask, rows: Sequence[object]) -> Sequence[object]:
-    """The part of a list that `offset` and `limit` ask for."""
-    try:
-        offset, limit = int(ask.query.get("offset", "0")), int(ask.query.get("limit", "-1"))
-    except ValueError:
-        raise of_http(404, "Not Found") from None
-    rows = rows[max(offset, 0) :]
-    return rows if limit < 0 else rows[:limit]
+def part_of(ask: Ask) -> slice:
+    """The part of a list that `offset` and `limit` ask for, read before what the list is of; a limit of 0 is none."""
+    offset, limit = max(_java_int(ask.query.get("offset", "0")), 0), _java_int(ask.query.get("limit", "-1"))
+    return slice(offset, None if limit <= 0 else offset + limit)
 
 
 def given_schema(ask: Ask) -> Given:

@@ -1,6 +1,6 @@
 """Decides what a change of config or mode writes, and answers what they are.
 
-Absent: In the schema registry: compatibility policies but STRICT. It answers 501 with a sentence.
+Absent: In the schema registry: the compatibility policy LOGICAL. It answers 501 with a sentence.
 Source: Confluent's ConfigResource, ModeResource and KafkaSchemaRegistry.setMode.
 """
 
@@ -32,6 +32,8 @@ LEVELS: Final = (
     "FULL",
     "FULL_TRANSITIVE",
 )
+STRICT, LENIENT = "STRICT", "LENIENT"
+POLICIES: Final = (STRICT, LENIENT)
 FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
 TEXTS: Final = ("alias", "aliasForDeks", "compatibilityGroup")
 RULES: Final = ("defaultRuleSet", "overrideRuleSet")
@@ -41,10 +43,15 @@ def get_config(state: RegistryState, ask: Ask) -> Decision:
     """GET /config and /config/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
     if ask.flag("defaultToGlobal"):
-        return Decision(state.config(subject))
+        return Decision(_shown(state.config(subject)))
     if subject is not None and subject != GLOBAL and subject not in state.configs:
         raise errors.no_config(subject)
-    return Decision({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})})
+    return Decision(_shown({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})}))
+
+
+def _shown(config: Json) -> Json:
+    """A config without the texts that are set to nothing."""
+    return {key: value for key, value in config.items() if value != ""}
 
 
 def put_config(state: RegistryState, ask: Ask) -> Decision:
@@ -63,9 +70,9 @@ def put_config(state: RegistryState, ask: Ask) -> Decision:
 def _changes(body: Json) -> Json:
     """The settings that a body names; None: to be taken away."""
     policy = body.get("compatibilityPolicy")
-    if policy is not None and str(policy).upper() != "STRICT":
-        raise errors.unserved(f"the compatibility policy {policy!r:.40}, but STRICT")
-    found: Json = {}
+    if policy is not None and str(policy).upper() not in POLICIES:
+        raise errors.unserved(f"the compatibility policy {policy!r:.40}, but {' and '.join(POLICIES)}")
+    found: Json = {"compatibilityPolicy": policy} if "compatibilityPolicy" in body else {}
     if "compatibility" in body:
         level = body["compatibility"]
         if level is not None and (not isinstance(level, str) or level.upper() not in LEVELS):
@@ -80,7 +87,7 @@ def _changes(body: Json) -> Json:
         if name in body:
             if not isinstance(body[name], str | None):
                 raise RegistryError(422, 422, f'"{name}" takes a text')
-            found[name] = body[name] or None
+            found[name] = body[name]
     for name in RULES:
         if name in body:
             found[name] = rules_of(body[name])
@@ -96,7 +103,7 @@ def delete_config(state: RegistryState, ask: Ask) -> Decision:
     if subject not in (None, GLOBAL) and subject not in state.configs:
         raise errors.subject_not_found(subject)
     check_writable(state, subject)
-    answer = {"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})}
+    answer = _shown({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})})
     return Decision(answer, (Record(CONFIG, subject, 0, None),))
 
 
@@ -126,7 +133,7 @@ def put_mode(state: RegistryState, ask: Ask) -> Decision:
         records += _cleared(state, subject)
     named: dict[str, Any] = {} if subject is None else {"subject": subject}
     records.append(Record(MODE, subject, 0, None if mode is None else {**named, "mode": mode}))
-    return Decision({} if mode is None else {"mode": mode}, tuple(records))
+    return Decision({} if mode is None else {"mode": given}, tuple(records))
 
 
 def _cleared(state: RegistryState, subject: str | None) -> list[Record]:
@@ -147,11 +154,11 @@ def _cleared(state: RegistryState, subject: str | None) -> list[Record]:
 def delete_mode(state: RegistryState, ask: Ask) -> Decision:
     """DELETE /mode and /mode/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
-    is_recursive = ask.flag("recursive") and is_whole(subject)
+    is_recursive = ask.flag("recursive")
     if subject not in (None, GLOBAL) and subject not in state.modes and not is_recursive:
         raise errors.subject_not_found(subject)
     records = [Record(MODE, subject, 0, None)]
-    if is_recursive:
+    if is_recursive and is_whole(subject):
         records += [
             Record(MODE, each, 0, None)
             for each in state.modes

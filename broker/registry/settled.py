@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from broker.registry import errors
 from broker.registry.contexts import beside
-from broker.registry.jobs import Checked, Decision, Job, SchemaFaultError, source_of_version
+from broker.registry.jobs import TAGS_WITHIN, Checked, Decision, Job, SchemaFaultError, source_of_version, tags_within
 from broker.registry.records import AVRO
+from broker.registry.settings import LENIENT
 from broker.registry.versions import Content
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ def validates(state: RegistryState, subject: str) -> bool:
 def is_strict(state: RegistryState, subject: str) -> bool:
     """Whether a new schema is held to all that Avro asks of one."""
     return state.config(subject).get("validateNewSchemas") is not False
+
+
+def is_lenient(state: RegistryState, subject: str) -> bool:
+    """Whether JSON Schemas may also gain and lose properties in an open content model."""
+    return str(state.config(subject).get("compatibilityPolicy", "")).upper() == LENIENT
 
 
 def level_of(state: RegistryState, subject: str) -> str:
@@ -63,16 +69,25 @@ def canonical(subject: str, content: Content, found: Found, *, normalized: bool)
 
 def formatted(state: RegistryState, ask: Ask, row: Version, answer: Json) -> Steps:
     """An answer whose schema is in the form that the parameter `format` asks for. Errors: RegistryError."""
-    if ask.query.get("findTags"):
-        raise errors.unserved('"findTags": the tags beside a schema, which are in it')
     form = ask.query.get("format", "").strip()
-    if ask.query.get("referenceFormat") == "qualified" and "references" in answer:
-        rows = [{**each.to_json(), "subject": beside(row.subject, each.subject)} for each in row.references]
-        answer = {**answer, "references": rows}
     if form:
         found: Found = yield Job(source_of_version(state, row), form=form)
         answer = {**answer, "schema": checked(row.subject, row.content, found).text}
     return Decision(typed(ask, answer))
+
+
+def with_more(state: RegistryState, ask: Ask, row: Version, answer: Json) -> Steps:
+    """The same with what `referenceFormat` and `findTags` ask for. Errors: RegistryError."""
+    if ask.query.get("referenceFormat") == "qualified" and "references" in answer:
+        rows = [{**each.to_json(), "subject": beside(row.subject, each.subject)} for each in row.references]
+        answer = {**answer, "references": rows}
+    wanted = ask.query["findTags"].split("\0") if "findTags" in ask.query else []
+    if wanted:
+        found: Found = yield Job(source_of_version(state, row), form=TAGS_WITHIN)
+        tags = tags_within(checked(row.subject, row.content, found).text)
+        rows = [each.to_json() for each in tags if "*" in wanted or not {*wanted}.isdisjoint(each.added)]
+        answer = {**answer, **({"schemaTags": rows} if rows else {})}
+    return (yield from formatted(state, ask, row, answer))
 
 
 def typed(ask: Ask, answer: Json) -> Json:

@@ -15,82 +15,28 @@ import json
 import random
 import subprocess
 import sys
-import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE), str(HERE.parent / "registry_confluent")]
 
-from answers import Answer, Line  # noqa: E402 - found by the line above
+from answers import Line  # noqa: E402 - found by the line above
 from build import built  # noqa: E402 - found by the line above
-from explained import REASONS, Reason, in_one_form  # noqa: E402 - found by the line above
-from steps import Step, sequence  # noqa: E402 - found by the line above
+from pair import Difference, Pair  # noqa: E402 - found by the line above
+from steps import sequence  # noqa: E402 - found by the line above
 
 from momus import Broker  # noqa: E402 - found by the line above
 from tests.foreign_results import say  # noqa: E402 - found by the line above
 from tests.ports import HeldPorts  # noqa: E402 - found by the line above
 
 MAIN: Final = "io.confluent.kafka.schemaregistry.rest.SchemaRegistryMain"
-START_S: Final = 60
+TRIES, PAUSE_S = 600, 0.2  # until it has started
 LETTERS: Final = 900
-
-
-class Difference(NamedTuple):
-    """The first step of a sequence whose answers differ without a reason, or with one that ends it."""
-
-    steps: list[Step]
-    theirs: Answer
-    ours: Answer
-    reason: Reason | None
-
-    @property
-    def kind(self) -> str:
-        """What tells it from others: which request, and how it was answered."""
-        step = self.steps[-1]
-        words = [each for each in step.path.partition("?")[0].split("/") if each and "@" not in each]
-        codes = [(each.body or {}).get("error_code") if isinstance(each.body, dict) else None for each in (self.theirs, self.ours)]
-        return f"{step.method} {'/'.join(words[:2])} {self.theirs.status}/{codes[0]} {self.ours.status}/{codes[1]}"
-
-
-class Pair:
-    """The two registries."""
-
-    def __init__(self, confluent: str, momus: str) -> None:
-        self._lines = (Line(confluent), Line(momus))
-        self._words = random.SystemRandom()
-        self.reasons: Counter[str] = Counter()
-        self.steps = 0
-
-    def difference(self, steps: list[Step]) -> Difference | None:
-        """Ask both a sequence. Returns what differs; None: nothing, but for what has a reason."""
-        word = f"u{self._words.getrandbits(32):08x}"
-        for line in self._lines:
-            line.begin(word)
-        for number, step in enumerate(steps, 1):
-            self.steps += 1
-            theirs, ours = (line.ask(*step) for line in self._lines)
-            one, other = in_one_form(step, theirs, ours)
-            if one != other:
-                reason = next((each for each in REASONS if each.applies(step, theirs, ours)), None)
-                if reason is None or reason.ends:
-                    return Difference(steps[:number], theirs, ours, reason)
-                self.reasons[reason.name] += 1
-        return None
-
-    def shortened(self, found: Difference) -> Difference:
-        """The same difference after as few steps as will do."""
-        at = len(found.steps) - 2
-        while at >= 0:
-            tried = self.difference(found.steps[:at] + found.steps[at + 1 :])
-            if tried is not None and tried.kind == found.kind and tried.reason is None:
-                found = tried
-            at = min(at, len(found.steps) - 1) - 1
-        return found
 
 
 def told(found: Difference, seed: str) -> str:
@@ -120,19 +66,24 @@ def confluent(path: str, kafka: str, work: Path) -> Iterator[str]:
     words = ["java", "-Xmx600m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", path, MAIN, str(file)]
     with log.open("wb") as sink, subprocess.Popen(words, stdout=sink, stderr=sink) as process:
         try:
-            due = time.monotonic() + START_S
-            while True:
-                assert process.poll() is None and time.monotonic() < due, log.read_text(errors="replace")[-3000:]
-                try:
-                    with urllib.request.urlopen(f"{url}/subjects", timeout=10):
-                        break
-                except OSError:
-                    time.sleep(0.2)
+            if not any(_answers(process, url) for _ in range(TRIES)):
+                raise RuntimeError(log.read_text(errors="replace")[-3000:])
             yield url
         finally:
             process.terminate()
             process.wait()
             held.close()
+
+
+def _answers(process: subprocess.Popen[bytes], url: str) -> bool:
+    """Whether a registry that has been started answers; else some time has passed, if it has not ended."""
+    try:
+        with urllib.request.urlopen(f"{url}/subjects", timeout=10):
+            return True
+    except OSError:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PAUSE_S)
+        return False
 
 
 def compared(pair: Pair, seed: str, cases: int, most: int) -> int:
@@ -171,7 +122,7 @@ def main() -> int:
     options = parser.parse_args()
 
     def run(theirs: str, ours: str) -> int:
-        pair = Pair(theirs, ours)
+        pair = Pair(Line(theirs), Line(ours))
         if options.case:
             found = pair.difference(sequence(random.Random(options.case)))
             say("no difference" if found is None else told(pair.shortened(found), options.case))

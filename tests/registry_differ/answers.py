@@ -88,15 +88,25 @@ class Line:
             return answer
         if "guid" in answer and answer["guid"] not in self.guids:
             self.guids.append(answer["guid"])
-        left_out = {"ts", *(() if is_own else ("maxId",)), *(("message",) if answer.get("error_code") in PARSED else ())}
+        if any(not each.startswith("{") for each in answer.get("messages", ())):  # why it is no schema, by a parser
+            answer = {**answer, "messages": "no schema"}
+        left_out = {
+            "ts",
+            *(() if is_own else ("maxId",)),
+            *(("message",) if answer.get("error_code") in PARSED else ()),
+        }
         return {key: self._value(key, value) for key, value in answer.items() if key not in left_out}
 
     def _value(self, key: str, value: Any) -> Any:
         if key == "id" and isinstance(value, int):
             return self._id(value)
         if key == "message":
-            return NAMED.sub(lambda found: f"{found[1]} {self._id(int(found[2]))}", value)
+            return NAMED.sub(lambda found: f"{found[1]} {self._known_id(found[2])}", value)
         return value
+
+    def _known_id(self, text: str) -> str:
+        """An id in a message, where it is one that was met."""
+        return self._id(int(text)) if int(text) in self.ids else text
 
     def _id(self, number: int) -> str:
         """The name of an id: its place among those that were met."""

@@ -1,30 +1,116 @@
-"""Where momus answers otherwise than Confluent's registry on purpose: each by name, with the reason and how it is told."""
+"""Where momus answers otherwise than Confluent's registry on purpose: each by name, with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from answers import Answer
 from steps import Step
 
+INVALID: Final = 42201
+OK: Final = 200
+
 
 class Reason(NamedTuple):
-    """`ends`: the two registries hold other things from there on, so that the rest of a sequence says nothing."""
+    """`applies` is given the steps so far, and what both have answered to the last of them.
+
+    ends   the two registries hold other things from there on, so that the rest of a sequence says nothing.
+    """
 
     name: str
     why: str
-    applies: Callable[[Step, Answer, Answer], bool]
+    applies: Callable[[Sequence[Step], Answer, Answer], bool]
     ends: bool = True
 
 
 def in_one_form(step: Step, theirs: Answer, ours: Answer) -> tuple[Any, Any]:
-    """Both answers without what momus leaves out of an answer to a registration: the schema that was sent."""
-    one, other = theirs.compared, ours.compared
-    is_registered = step.method == "POST" and "/versions" in step.path and "compatibility" not in step.path
-    if is_registered and isinstance(other[2], dict) and "schema" not in other[2] and one[0] == other[0] == 200:
-        one = (*one[:2], {key: value for key, value in one[2].items() if key in ("id", "version", "guid")})
-    return one, other
+    """Both answers without what only the other one's form has.
+
+    Confluent's answer to a registration repeats the schema that was sent; its answer to a lookup says whether the
+    version is deleted only where it had to search for it. Where several subjects have an id, it shows one of them, and
+    lists them, in the order of a hash table; so stand the messages of what does not fit. With
+    referenceFormat=qualified its guid is that of another content.
+    """
+    one, other, path = theirs.compared, ours.compared, step.path.partition("?")[0]
+    if one[0] != other[0]:
+        return one, other
+    mine, his = one[2], other[2]
+    if isinstance(mine, list) and isinstance(his, list) and "/schemas/ids/" in path:
+        mine, his = sorted(mine, key=str), sorted(his, key=str)
+    elif isinstance(mine, dict) and isinstance(his, dict) and one[0] == OK:
+        left_out: set[str] = set()
+        if step.method == "POST" and "schema" not in his and "guid" in his:
+            left_out |= mine.keys() - {"id", "version", "guid"}
+        elif step.method == "POST" and ("deleted" in mine) != ("deleted" in his):
+            left_out |= {"deleted"}
+        if "/schemas/ids/" in path and mine.get("subject") != his.get("subject"):
+            left_out |= {"subject", "version", "deleted"}
+        if "referenceFormat=qualified" in step.path:
+            left_out |= {"guid"}
+        mine, his = ({key: value for key, value in each.items() if key not in left_out} for each in (mine, his))
+        for each in (mine, his):
+            if isinstance(each.get("messages"), list):
+                each["messages"] = sorted(each["messages"])
+    if "format=serialized" in step.path:
+        mine, his = _without_descriptor(mine), _without_descriptor(his)
+    return (*one[:2], mine), (*other[:2], his)
 
 
-REASONS: Final[tuple[Reason, ...]] = ()
+def _without_descriptor(answer: Any) -> Any:
+    """protoc's descriptors have names resolved, and Confluent's as they were written; both mean the same."""
+    if isinstance(answer, str):
+        return None
+    if not isinstance(answer, dict) or answer.get("schemaType") != "PROTOBUF":
+        return answer
+    return {key: value for key, value in answer.items() if key != "schema"}
+
+
+def _code(answer: Answer) -> int:
+    return answer.body.get("error_code", 0) if isinstance(answer.body, dict) else 0
+
+
+def _has_rules(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return any("uleSet" in json.dumps(step.body) for step in steps)
+
+
+def _is_no_json_schema(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    text = str(ours.body)
+    return _code(ours) == INVALID and _code(theirs) != INVALID and "schemaType=JSON" in text and "details: at $" in text
+
+
+def _is_protoc(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    text = str(ours.body)
+    return _code(ours) == INVALID and _code(theirs) != INVALID and "schemaType=PROTOBUF" in text and "line " in text
+
+
+def _is_internal(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return theirs.status == 500 and ours.status < 500
+
+
+def _is_no_text(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return ours.status == 422 and "takes a text" in str(ours.body)
+
+
+def _is_left(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return steps[-1].path.startswith("/contexts?") and ours.body == [] and theirs.status == 200
+
+
+def _is_unevaluated(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return any("unevaluated" in json.dumps(step.body) for step in steps)
+
+
+REASONS: Final[tuple[Reason, ...]] = (
+    Reason("rules", "Rule sets are kept and given to clients; the open registry drops them.", _has_rules),
+    Reason("protoc", "protoc refuses a .proto that Confluent's registry takes as long as nothing uses it.", _is_protoc),
+    Reason("meta-schema", "What the meta-schema of its draft refuses is no JSON Schema.", _is_no_json_schema),
+    Reason(
+        "unevaluated",
+        'What is not evaluated counts beside "type" too; Confluent\'s parser of drafts since 2019-09 loses it there.',
+        _is_unevaluated,
+    ),
+    Reason("context", "A registration that is refused leaves no context; there it does.", _is_left, ends=False),
+    Reason("internal", "What ends in Confluent's in an internal error is answered.", _is_internal, ends=False),
+    Reason("text", "A schema that is no text is refused; Confluent's makes one of a number.", _is_no_text, ends=False),
+)

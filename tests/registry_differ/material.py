@@ -1,7 +1,7 @@
 """What a random sequence of requests is about: its subjects, schemas and parameters, drawn from a seed.
 
-Texts have marks, which a run replaces: `@U` by the sequence's own word. A sequence is about three subjects, of a context of
-its own, or of the default one with the word in their names; so it finds nothing of the sequences before it.
+Texts have marks, which a run replaces: `@U` by the sequence's own word. A sequence is about three subjects, of a
+context of its own, or of the default one with the word in their names; so it finds nothing of those before it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Material:
     def query(self, *flags: str, **values: tuple[str, ...]) -> str:
         """Some of the parameters; flags are true or false."""
         found = [f"{each}={self.rng.choice(('true', 'true', 'false'))}" for each in flags if self.rng.random() < 0.3]
-        found += [f"{each}={quote(self.rng.choice(of))}" for each, of in values.items() if self.rng.random() < 0.25]
+        found += [
+            f"{each}={quote(self.rng.choice(of), safe=':@')}" for each, of in values.items() if self.rng.random() < 0.25
+        ]
         return f"?{'&'.join(found)}" if found else ""
 
     # -- bodies
@@ -98,7 +100,7 @@ class Material:
         rng = self.rng
         if rng.random() < 0.2:
             body["metadata"] = rng.choice(METADATA)
-        if rng.random() < 0.12:
+        if rng.random() < 0.03:
             body["ruleSet"] = rng.choice(RULES)
         if rng.random() < 0.1:
             body["version"] = rng.choice((-1, 0, 1, 2, 3, 9))

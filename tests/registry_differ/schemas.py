@@ -12,8 +12,19 @@ from typing import Any, Final, NamedTuple
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 NAMES: Final = ("a", "b", "c", "d")
 PRIMITIVES: Final = ("string", "int", "long", "boolean", "bytes", "double", "float", "null")
+DRAFTS: Final = (
+    *(f"http://json-schema.org/draft-0{number}/schema#" for number in (4, 6, 7)),
+    *(f"https://json-schema.org/draft/{each}/schema" for each in ("2019-09", "2020-12")),
+)
 NO_AVRO: Final = (
-    *('"strin"', "[]", '{"type": "record", "name": "R"}', "{", "nothing", '{"type": "enum", "name": "E", "symbols": []}'),
+    *(
+        '"strin"',
+        "[]",
+        '{"type": "record", "name": "R"}',
+        "{",
+        "nothing",
+        '{"type": "enum", "name": "E", "symbols": []}',
+    ),
     *('{"type": "record", "name": "r-1", "fields": []}', '["int", "int"]', '{"type": "fixed", "name": "F"}', "null"),
     '{"type": "record", "name": "R@U", "fields": [{"name": "a", "type": "int"}, {"name": "a", "type": "int"}]}',
     '{"type": "record", "name": "R@U", "fields": [{"name": "a", "type": "int", "default": "x"}]}',
@@ -70,7 +81,9 @@ def _text(rng: random.Random, value: object) -> str:
 
 def _avro(rng: random.Random, names: list[str]) -> str:
     if not names and rng.random() < 0.1:
-        return _text(rng, rng.choice(("string", {"type": "int"}, ["null", "string"], {"type": "array", "items": "int"})))
+        return _text(
+            rng, rng.choice(("string", {"type": "int"}, ["null", "string"], {"type": "array", "items": "int"}))
+        )
     fields: list[dict[str, Any]] = []
     for name in rng.sample(NAMES, rng.randint(0 if names else 1, 3)):
         fields.append(_avro_field(rng, name))
@@ -114,9 +127,27 @@ def _json(rng: random.Random, names: list[str]) -> str:
     for name in rng.sample(NAMES, rng.randint(0, 3)):
         properties[name] = rng.choice(
             (
-                *({"type": "string"}, {"type": "integer"}, {"type": ["null", "string"]}, {"type": "number", "minimum": 1}),
+                *(
+                    {"type": "string"},
+                    {"type": "integer"},
+                    {"type": ["null", "string"]},
+                    {"type": "number", "minimum": 1},
+                ),
                 *({"enum": ["x", "y"]}, {"type": "array", "items": {"type": "string"}}, {"$ref": "#/definitions/D"}),
                 *({"oneOf": [{"type": "null"}, {"type": "string"}]}, {"type": "string", "maxLength": 5}, True, {}),
+                *(
+                    {"type": "array", "contains": {"type": "string"}},
+                    {"type": "array", "minContains": 2, "contains": True},
+                ),
+                *(
+                    {"if": {"type": "string"}, "then": {"maxLength": 3}},
+                    {"type": "object", "dependentRequired": {"a": ["b"]}},
+                ),
+                *({"type": "array", "prefixItems": [{"type": "string"}]}, {"then": {"type": "string"}}),
+                *(
+                    {"type": "object", "dependencies": {"a": ["b"]}},
+                    {"type": "object", "propertyNames": {"maxLength": 3}},
+                ),
                 *({"type": "string", "confluent:tags": ["PII"]}, {"const": 1.0}, {"type": "string", "default": "ä"}),
             )
         )
@@ -125,7 +156,7 @@ def _json(rng: random.Random, names: list[str]) -> str:
     if any(each == {"$ref": "#/definitions/D"} for each in properties.values()):
         made["definitions"] = {"D": {"type": rng.choice(("string", "integer"))}}
     extra = {
-        "$schema": rng.choice(("http://json-schema.org/draft-07/schema#", "http://json-schema.org/draft-04/schema#")),
+        "$schema": rng.choice(DRAFTS),
         "additionalProperties": rng.choice((True, False)),
         "required": rng.sample(list(properties), min(1, len(properties))) or ["z"],
         "description": "a 'b' \"c\"",
@@ -138,7 +169,7 @@ def _json(rng: random.Random, names: list[str]) -> str:
 
 def _protobuf(rng: random.Random, names: list[str]) -> str:
     syntax, is_third = ('syntax = "proto3";', True) if rng.random() < 0.85 else ('syntax = "proto2";', False)
-    lines = [syntax, *([f"package n@U;"] if rng.random() < 0.8 else [])]
+    lines = [syntax, *(["package n@U;"] if rng.random() < 0.8 else [])]
     lines += [f'import "{name}";' for name in names]
     option = rng.choice(("", "", 'option java_package = "x.y@U";', "option java_multiple_files = true;"))
     lines += [option] if option else []
@@ -150,7 +181,7 @@ def _protobuf(rng: random.Random, names: list[str]) -> str:
     if rng.random() < 0.2:
         body.append("reserved 100 to 110;")
     if rng.random() < 0.2:
-        body.append(f"oneof choice {{ string o1 = 21; int32 o2 = 22; }}")
+        body.append("oneof choice { string o1 = 21; int32 o2 = 22; }")
     gap = rng.choice((" ", "\n  "))
     lines.append(f"message M@U {{{gap}{gap.join([*body, ''])}}}")
     if any("E e" in each for each in body) or rng.random() < 0.1:

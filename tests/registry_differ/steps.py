@@ -52,7 +52,7 @@ def look_up(of: Material) -> Step:
     body = of.schema_body()
     if of.rng.random() < 0.15:
         body["metadata"] = of.rng.choice(METADATA)
-    if of.rng.random() < 0.08:
+    if of.rng.random() < 0.02:
         body["ruleSet"] = of.rng.choice(RULES)
     return Step("POST", of.path("subjects", of.subject()) + of.query("normalize", "deleted", format=FORMATS), body)
 
@@ -60,7 +60,11 @@ def look_up(of: Material) -> Step:
 def test(of: Material) -> Step:
     """A test of compatibility."""
     words = ("versions", of.rng.choice(VERSIONS)) if of.rng.random() < 0.6 else ("versions",)
-    return Step("POST", of.path("compatibility/subjects", of.subject(), *words) + of.query("verbose", "normalize"), of.schema_body())
+    return Step(
+        "POST",
+        of.path("compatibility/subjects", of.subject(), *words) + of.query("verbose", "normalize"),
+        of.schema_body(),
+    )
 
 
 def get_version(of: Material) -> Step:
@@ -78,11 +82,13 @@ def list_versions(of: Material) -> Step:
 
 def lists(of: Material) -> Step:
     """Lists over subjects, of the sequence's own."""
-    prefix = quote(of.rng.choice((f":{CONTEXT}:", f":{CONTEXT}:a")) if of.has_context else "a-@U", safe=":")
+    prefix = quote(of.rng.choice((f":{CONTEXT}:", f":{CONTEXT}:a")) if of.has_context else "a-@U", safe=":@")
     first = of.rng.choice(("subjects", "schemas", "schemas", "contexts"))
     if first == "contexts":
         return Step("GET", f"/contexts?contextPrefix={CONTEXT}")
-    query = of.query("deleted", "deletedOnly", "latestOnly", "aliases", limit=("1", "2"), offset=("1",), ruleType=("CEL", "X"))
+    query = of.query(
+        "deleted", "deletedOnly", "latestOnly", "aliases", limit=("1", "2"), offset=("1",), ruleType=("CEL", "X")
+    )
     if of.has_context and of.rng.random() < 0.3:
         return Step("GET", f"/contexts/{CONTEXT}/{first}{query}")
     return Step("GET", f"/{first}{query or '?'}&subjectPrefix={prefix}")
@@ -91,8 +97,10 @@ def lists(of: Material) -> Step:
 def by_id(of: Material) -> Step:
     """A schema by its id or guid."""
     words = of.rng.choice(("", "", "/schema", "/subjects", "/versions"))
-    subjects = (of.name(of.subject()), of.subject(), f":{CONTEXT}:")
-    query = of.query("deleted", "fetchMaxId", "findTags", subject=subjects, format=FORMATS, referenceFormat=("qualified",))
+    subjects = (of.name(of.subject()), f":{CONTEXT}:") if of.has_context else (of.name(of.subject()), "none")
+    query = of.query(
+        "deleted", "fetchMaxId", "findTags", subject=subjects, format=FORMATS, referenceFormat=("qualified",)
+    )
     number = f"@ID{of.rng.choice((0, 0, 0, 1, 2))}"
     if of.rng.random() < 0.15:
         return Step("GET", f"/schemas/guids/@GUID{of.rng.choice((0, 1))}{of.rng.choice(('', '/ids'))}{query}")
@@ -101,13 +109,17 @@ def by_id(of: Material) -> Step:
     if of.has_context and of.rng.random() < 0.6:
         return Step("GET", f"/contexts/{CONTEXT}/schemas/ids/{number}{words}{query}")
     if of.has_context:
-        query = f"{query or '?'}&subject={quote(of.rng.choice(subjects), safe=':')}" if "subject=" not in query else query
+        query = (
+            f"{query or '?'}&subject={quote(of.rng.choice(subjects), safe=':@')}" if "subject=" not in query else query
+        )
     return Step("GET", f"/schemas/ids/{number}{words}{query}")
 
 
 def by_metadata(of: Material) -> Step:
     """The latest version with some properties."""
-    query = of.rng.choice(("", "?key=owner&value=me", "?key=owner&value=you&key=x&value=1", "?key=owner&value=me&deleted=true"))
+    query = of.rng.choice(
+        ("", "?key=owner&value=me", "?key=owner&value=you&key=x&value=1", "?key=owner&value=me&deleted=true")
+    )
     return Step("GET", of.path("subjects", of.subject(), "metadata") + query)
 
 
@@ -119,18 +131,22 @@ def delete(of: Material) -> Step:
 
 def tag(of: Material) -> Step:
     """Tags for a version."""
-    entity = of.rng.choice(({"entityPath": "R@U", "entityType": "sr_record"}, {"entityPath": "R@U.a", "entityType": "sr_field"}))
+    entity = of.rng.choice(
+        ({"entityPath": "R@U", "entityType": "sr_record"}, {"entityPath": "R@U.a", "entityType": "sr_field"})
+    )
     body: dict[str, Any] = {of.rng.choice(("tagsToAdd", "tagsToRemove")): [{"schemaEntity": entity, "tags": ["T2"]}]}
     if of.rng.random() < 0.3:
         body["newVersion"] = of.rng.choice((1, 2, 3))
     if of.rng.random() < 0.2:
         body["metadata"] = of.rng.choice(METADATA)
-    return Step("POST", of.path("subjects", of.subject(), "versions", of.rng.choice(VERSIONS), "tags"), body)
+    name = quote(of.name(of.subject()), safe=":@")
+    return Step("POST", f"/subjects/{name}/versions/{of.rng.choice(VERSIONS)}/tags", body)
 
 
 def settings(of: Material) -> Step:
     """A config, of a subject or of the sequence's context."""
-    path = f"/config/:{CONTEXT}:" if of.has_context and of.rng.random() < 0.3 else of.path("config", of.subject())
+    is_whole = of.has_context and of.rng.random() < 0.3
+    path = f"/config/:{CONTEXT}:" if is_whole else of.path("config", of.subject())
     what = of.rng.random()
     if what < 0.35:
         return Step("GET", path + of.query("defaultToGlobal", "defaultToGlobal"))
@@ -141,7 +157,7 @@ def settings(of: Material) -> Step:
         "normalize": of.rng.choice((True, False, None)),
         "validateFields": of.rng.choice((True, False)),
         "validateNewSchemas": of.rng.choice((True, False)),
-        "alias": of.rng.choice((of.name(of.subject()), of.subject(), "")),
+        "alias": of.rng.choice((of.name(of.subject()), of.subject() if of.has_context else "none-@U", "")),
         "compatibilityGroup": of.rng.choice(("group", "")),
         "defaultMetadata": of.rng.choice((*METADATA, None)),
         "overrideMetadata": of.rng.choice((*METADATA, None)),
@@ -149,8 +165,10 @@ def settings(of: Material) -> Step:
         "overrideRuleSet": of.rng.choice((*RULES, None)),
         "compatibilityPolicy": of.rng.choice(("STRICT", "LENIENT")),
     }
-    weights = (8, 3, 2, 2, 2, 1, 1, 1, 1, 1, 0.2)
+    weights = (8, 3, 2, 2, 2, 1, 1, 1, 0.3, 0.3, 1)
     names = {of.rng.choices(list(choices), weights)[0] for _ in range(of.rng.choice((0, 1, 1, 2)))}
+    if is_whole:
+        names -= {"alias"}  # a context's would lead to the subjects of other sequences
     return Step("PUT", path + of.query("force"), {name: choices[name] for name in sorted(names)})
 
 
@@ -162,7 +180,9 @@ def mode(of: Material) -> Step:
         return Step("GET", path + of.query("defaultToGlobal", "defaultToGlobal"))
     if what < 0.5:
         return Step("DELETE", path + of.query("recursive"))
-    return Step("PUT", path + of.query("force", "force"), {"mode": of.rng.choice((*MODES, "READWRITE", "IMPORT", "bad"))})
+    return Step(
+        "PUT", path + of.query("force", "force"), {"mode": of.rng.choice((*MODES, "READWRITE", "IMPORT", "bad"))}
+    )
 
 
 def delete_context(of: Material) -> Step:

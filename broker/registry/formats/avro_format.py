@@ -17,7 +17,7 @@ from broker.registry.formats.avro_given import check_defaults, check_names, prep
 from broker.registry.formats.avro_rules import differences
 from broker.registry.formats.avro_text import canonical, normalized, resolved
 from broker.registry.formats.json_tree import in_reference, tree_of
-from broker.registry.formats.tags import tagged_avro
+from broker.registry.formats.tags import tagged_avro, within_avro
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
     return (normalized if normalize else canonical)(parsed.tree, parsed.known)
 
 
-tagged = tagged_avro
+tagged, tags_within = tagged_avro, within_avro
 
 
 def fields(parsed: Parsed) -> list[str]:
@@ -72,7 +72,7 @@ def fields(parsed: Parsed) -> list[str]:
     return [each["name"] for each in tree.get("fields") or ()] if isinstance(tree, dict) else []
 
 
-def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
+def compare(reader: Parsed, writer: Parsed, *, is_lenient: bool = False) -> list[Finding]:
     """Why the first cannot read what the second has written."""
     return differences(reader.schema, writer.schema)
 

@@ -76,8 +76,14 @@ class _Preparation:
 
 
 def check_names(tree: Any) -> None:
-    """Refuse names of types, fields, symbols and aliases that Avro does not allow. Errors: SchemaFaultError."""
+    """Refuse names of types, fields, symbols and aliases that Avro does not allow, and an enum's default that is none.
+
+    Errors: SchemaFaultError.
+    """
     for node in _nodes(tree):
+        if node["type"] == "enum" and node.get("default") not in (None, *(node.get("symbols") or ())):
+            symbols = ", ".join(map(str, node["symbols"]))
+            raise SchemaFaultError(f"The Enum Default: {node['default']} is not in the enum symbol set: [{symbols}]")
         names = [node.get("name"), *(node.get("aliases") or ()), *(node.get("symbols") or ())]
         for field in node.get("fields") or ():
             names += [field.get("name"), *(field.get("aliases") or ())]

@@ -8,12 +8,14 @@ Source: Confluent's SchemaValidatorBuilder and CompatibilityChecker.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.registry.errors import DIFFERENT_TYPE
-from broker.registry.jobs import Checked, Difference, SchemaFaultError
+from broker.registry.jobs import TAGS_WITHIN, Checked, Difference, SchemaFaultError
+from broker.registry.records import AVRO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +47,10 @@ class Format(Protocol):
     def tagged(self, schema: str, tags: Sequence[Tag]) -> str:
         """A schema with other tags. Errors: SchemaFaultError: what is to be tagged is not there."""
 
-    def compare(self, reader: Any, writer: Any) -> list[Finding]:
+    def tags_within(self, schema: str) -> list[Tag]:
+        """The tags of a schema's records and fields, as those that are added."""
+
+    def compare(self, reader: Any, writer: Any, *, is_lenient: bool) -> list[Finding]:
         """Why the first cannot read what was written by the second; none: it can."""
 
 
@@ -54,10 +59,26 @@ def check(job: Job, protoc: Protoc) -> Checked:
     format_ = _format(job.schema.schema_type)
     if job.tags:
         job = job._replace(schema=job.schema._replace(schema=format_.tagged(job.schema.schema, job.tags)))
-    parsed = _parsed(format_, job.schema, protoc, job)
+    try:
+        parsed = _parsed(format_, job.schema, protoc, job)
+    except SchemaFaultError as fault:
+        fault.is_of_new = job.is_new and job.schema.schema_type == AVRO and _is_one(format_, job, protoc)
+        raise
+    if job.form == TAGS_WITHIN:
+        rows = [(each.path, each.is_record, each.added) for each in format_.tags_within(job.schema.schema)]
+        return Checked(json.dumps(rows), [], [])
     text = format_.text(parsed, job.form, job.normalize)
     messages, differences = _compared(format_, parsed, job, protoc)
     return Checked(text, messages, differences, tuple(format_.fields(parsed)) if job.validates else ())
+
+
+def _is_one(format_: Format, job: Job, protoc: Protoc) -> bool:
+    """Whether it is a schema where it need not be a new one."""
+    try:
+        _parsed(format_, job.schema, protoc, job._replace(is_new=False))
+    except SchemaFaultError:
+        return False
+    return True
 
 
 def _format(schema_type: str) -> Format:
@@ -86,7 +107,7 @@ def _compared(format_: Format, parsed: Any, job: Job, protoc: Protoc) -> tuple[l
         if source.schema_type != job.schema.schema_type:
             return [DIFFERENT_TYPE], []
         before = _parsed(format_, source, protoc)
-        forward, backward = _between(format_, parsed, before, job.level, source.version)
+        forward, backward = _between(format_, parsed, before, job, source.version)
         found = forward + backward
         if found and job.level.startswith("FULL") and not backward:
             return [each.message for each in found], found
@@ -99,17 +120,15 @@ def _compared(format_: Format, parsed: Any, job: Job, protoc: Protoc) -> tuple[l
     return [], []
 
 
-def _between(
-    format_: Format, new: Any, old: Any, level: str, version: int
-) -> tuple[list[Difference], list[Difference]]:
+def _between(format_: Format, new: Any, old: Any, job: Job, version: int) -> tuple[list[Difference], list[Difference]]:
     """What keeps the old schema from reading, and the new one, as far as a level asks."""
     forward: list[Difference] = []
     backward: list[Difference] = []
     try:
-        if level.startswith(("FORWARD", "FULL")):
-            forward = _told(format_.compare(old, new), "old", "new", version)
-        if level.startswith(("BACKWARD", "FULL")):
-            backward = _told(format_.compare(new, old), "new", "old", version)
+        if job.level.startswith(("FORWARD", "FULL")):
+            forward = _told(format_.compare(old, new, is_lenient=job.is_lenient), "old", "new", version)
+        if job.level.startswith(("BACKWARD", "FULL")):
+            backward = _told(format_.compare(new, old, is_lenient=job.is_lenient), "new", "old", version)
     except RecursionError:
         raise SchemaFaultError("it is nested too deeply") from None
     return forward, backward

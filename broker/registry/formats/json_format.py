@@ -10,11 +10,12 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
 from jsonschema_specifications import REGISTRY
 
+from broker.registry.formats.json_changes import COMPATIBLE, COMPATIBLE_LENIENT
 from broker.registry.formats.json_model import model
 from broker.registry.formats.json_patterns import check_patterns
 from broker.registry.formats.json_rules import differences
 from broker.registry.formats.json_tree import tree_of
-from broker.registry.formats.tags import tagged_json
+from broker.registry.formats.tags import tagged_json, within_json
 from broker.registry.jobs import SchemaFaultError
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ SHOWN: Final = 500  # letters of what is wrong
 
 
 class Parsed(NamedTuple):
-    """A schema, as JSON and as a graph."""
+    """A schema, as JSON and as a graph; None: it may be none, and is compared with nothing."""
 
     tree: Any
-    node: Node
+    node: Node | None
 
 
 def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
@@ -39,6 +40,8 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     tree = tree_of(source.schema, "", is_new=source.version == 0)
     if not isinstance(tree, dict | bool):
         raise SchemaFaultError(f"{str(tree)[:SHOWN]!r} is no schema: it is neither an object nor true or false")
+    if job is not None and job.is_lax:
+        return Parsed(tree, None)
     validator = validator_for(tree, default=Draft7Validator)
     fault = best_match(validator(validator.META_SCHEMA).iter_errors(tree))
     if fault is not None:
@@ -59,7 +62,7 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
     return json.dumps(parsed.tree, ensure_ascii=False, separators=(",", ":"), sort_keys=normalize)
 
 
-tagged = tagged_json
+tagged, tags_within = tagged_json, within_json
 
 
 def fields(parsed: Parsed) -> list[str]:
@@ -67,6 +70,8 @@ def fields(parsed: Parsed) -> list[str]:
     return list(parsed.tree.get("properties", ())) if isinstance(parsed.tree, dict) else []
 
 
-def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
+def compare(reader: Parsed, writer: Parsed, *, is_lenient: bool = False) -> list[Finding]:
     """Why the first does not accept all that the second does."""
-    return differences(reader.node, writer.node)
+    assert reader.node is not None
+    assert writer.node is not None
+    return differences(reader.node, writer.node, COMPATIBLE_LENIENT if is_lenient else COMPATIBLE)

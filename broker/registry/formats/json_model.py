@@ -41,6 +41,20 @@ SNIFFED: Final = {
     NUMBER: frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 }
 REFERRING: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+MODERN: Final = 2019  # the draft since which a "$ref" has neighbours that count
+# By draft: the keywords of other drafts, which mean nothing in it.
+FOREIGN: Final[dict[int, frozenset[str]]] = {
+    MODERN: frozenset(("dependencies",)),
+    7: frozenset(
+        (
+            *("dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "prefixItems"),
+            *("$dynamicRef", "$recursiveRef"),
+        )
+    ),
+}
+FOREIGN[6] = FOREIGN[7] | {"if", "then", "else"}
+FOREIGN[4] = FOREIGN[6] | {"const", "contains", "propertyNames"}
+CONDITIONS: Final = ("if", "then", "else")
 
 
 class Node:
@@ -95,18 +109,25 @@ def model(tree: Any, references: Iterable[tuple[str, Any]], specifications: Regi
         if other.id():
             registry = registry.with_resource(str(other.id()), other)
     registry = registry.with_resource(base, resource).crawl()
-    is_modern = "draft/20" in str(tree.get("$schema", "")) if isinstance(tree, dict) else False
-    builder = _Builder(is_modern)
+    builder = _Builder(_draft(tree))
     found = builder.build(tree, registry.resolver_with_root(resource))
     builder.check()
     return found
 
 
+def _draft(tree: Any) -> int:
+    """The draft that a schema names, MODERN for 2019-09 and later; 7 where it names none."""
+    named = str(tree.get("$schema", "")) if isinstance(tree, dict) else ""
+    words = {"draft/20": MODERN, "draft-06": 6, "draft-04": 4}
+    return next((draft for word, draft in words.items() if word in named), 7)
+
+
 class _Builder:
     """Makes each node once, so that what refers to itself is a circle of nodes."""
 
-    def __init__(self, is_modern: bool) -> None:
-        self._is_modern = is_modern  # since 2019-09 a "$ref" has neighbours that count
+    def __init__(self, draft: int) -> None:
+        self._is_modern = draft == MODERN
+        self._foreign = FOREIGN[draft]
         self._made: dict[int, Node] = {}
         self._kept: list[Any] = []  # whose ids are in use
 
@@ -123,7 +144,8 @@ class _Builder:
             raise SchemaFaultError(f"{raw!r:.100} is no schema, but neither an object nor true or false")
         if id(raw) in self._made:
             return self._made[id(raw)]
-        node = Node(EMPTY, raw)
+        known = self._known(raw)
+        node = Node(EMPTY, known)
         self._made[id(raw)] = node
         self._kept.append(raw)
         inner = (
@@ -131,8 +153,16 @@ class _Builder:
             if "$id" in raw
             else resolver
         )
-        self._fill(node, raw, inner)
+        self._fill(node, known, inner)
         return node
+
+    def _known(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """The keywords that mean something in the draft, with how many items `contains` asks for, where that counts."""
+        if not self._is_modern:
+            return {name: value for name, value in raw.items() if name not in self._foreign}
+        counted = {"minContains": 1} if "contains" in raw else {}
+        left_out = self._foreign if "contains" in raw else self._foreign | {"minContains", "maxContains"}
+        return {**counted, **{name: value for name, value in raw.items() if name not in left_out}}
 
     def _fill(self, node: Node, raw: dict[str, Any], resolver: Any) -> None:
         """Make a node what its keywords say it is."""
@@ -179,9 +209,9 @@ class _Builder:
             node = Node(NOT, raw)
             node.parts["not"] = self.build(raw["not"], resolver)
             found.append(node)
-        if "if" in raw:
+        if "if" in raw or (not self._is_modern and not raw.keys().isdisjoint(CONDITIONS)):
             node = Node(CONDITIONAL, raw)
-            node.parts = {each: self.build(raw[each], resolver) for each in ("if", "then", "else") if each in raw}
+            node.parts = {each: self.build(raw[each], resolver) for each in CONDITIONS if each in raw}
             found.append(node)
         return [*found, *self._types(raw, resolver)]
 

@@ -51,25 +51,27 @@ OF_NUMBER: Final = {
 }
 
 
-def differences(reader: Node, writer: Node) -> list[Finding]:
-    """Why the first does not accept all that the second does; none: it does."""
+def differences(reader: Node, writer: Node, compatible: frozenset[str] = COMPATIBLE) -> list[Finding]:
+    """Why the first does not accept all that the second does; none: it does. `compatible`: kinds of changes."""
     known: frozenset[tuple[int, int]] = frozenset()
     while True:
-        walk = Walk(known)
+        walk = Walk(known, compatible)
         found = walk.compare(writer, reader)
         refuted = known | walk.refuted()
         if not walk.has_assumed or refuted == known:
-            return [finding(kind, path) for kind, path in found if kind not in COMPATIBLE]
+            return [finding(kind, path) for kind, path in found if kind not in compatible]
         known = refuted  # what was taken for compatible within a circle is not: once more with that
 
 
 class Walk:
     """One comparison of two graphs. A pair that is met within itself is taken for compatible.
 
-    known   pairs that an earlier walk has found incompatible: they are not taken for compatible again.
+    known        pairs that an earlier walk has found incompatible: they are not taken for compatible again.
+    compatible   kinds of changes that are.
     """
 
-    def __init__(self, known: frozenset[tuple[int, int]]) -> None:
+    def __init__(self, known: frozenset[tuple[int, int]], compatible: frozenset[str] = COMPATIBLE) -> None:
+        self._compatible = compatible
         self.has_assumed = False
         self._known = known
         self._open: set[tuple[int, int]] = set()
@@ -81,7 +83,7 @@ class Walk:
 
     def fits(self, changes: Iterable[Change]) -> bool:
         """Whether all of these changes are compatible."""
-        return all(kind in COMPATIBLE for kind, _ in changes)
+        return all(kind in self._compatible for kind, _ in changes)
 
     def compare(self, old: Node | None, new: Node | None) -> list[Change]:
         """The changes between two schemas, with paths below both."""
@@ -106,7 +108,7 @@ class Walk:
         """At most MOST changes, those that do not fit first: names that are used twice, each time by two, have many."""
         if len(changes) <= MOST:
             return changes
-        return ([each for each in changes if each[0] not in COMPATIBLE] or changes)[:MOST]
+        return ([each for each in changes if each[0] not in self._compatible] or changes)[:MOST]
 
     def _compare(self, old: Node, new: Node) -> list[Change]:
         found = self._branch(old, new)

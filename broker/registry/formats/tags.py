@@ -1,4 +1,4 @@
-"""Changes the tags within Avro and JSON Schemas: the property "confluent:tags" of records and fields.
+"""Reads and changes the tags within Avro and JSON Schemas: the property "confluent:tags" of records and fields.
 
 Source: Confluent's AvroSchemaUtils.findMatchingEntity and JsonSchemaUtils.findMatchingEntity.
 """
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.registry.formats.avro_text import NAMED, full_name, space_of
 from broker.registry.formats.json_tree import tree_of
-from broker.registry.jobs import SchemaFaultError
+from broker.registry.jobs import SchemaFaultError, Tag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from broker.registry.jobs import Tag
 
 TAGS: Final = "confluent:tags"
 CHOICES: Final = {"anyof": "anyOf", "allof": "allOf", "oneof": "oneOf"}
@@ -29,6 +28,48 @@ def tagged_avro(schema: str, tags: Sequence[Tag]) -> str:
 def tagged_json(schema: str, tags: Sequence[Tag]) -> str:
     """Errors: SchemaFaultError: the path leads nowhere."""
     return _tagged(schema, tags, lambda tree, tag: _of_json(tree, tag.path.split(".")))
+
+
+def within_avro(schema: str) -> list[Tag]:
+    """The tags of records and fields, each record the first time that it stands in the schema."""
+    found: list[Tag] = []
+    for full, node in _records(tree_of(schema, ""), ""):
+        fields = [each for each in node.get("fields") or () if isinstance(each, dict)]
+        places = [(full, True, node), *((f"{full}.{each.get('name')}", False, each) for each in fields)]
+        found += _given(places)
+    return found
+
+
+def within_json(schema: str) -> list[Tag]:
+    """The tags of objects and properties, by the paths that lead to them."""
+    return _given(_places(tree_of(schema, ""), "", False))
+
+
+def _given(places: Iterable[tuple[str, bool, Any]]) -> list[Tag]:
+    """The tags that nodes have: (path, whether it is a record, node)."""
+    rows = ((path, is_record, node.get(TAGS)) for path, is_record, node in places if isinstance(node, dict))
+    found = ((path, is_record, tags) for path, is_record, tags in rows if isinstance(tags, list) and tags)
+    return [Tag(path, is_record, tuple(dict.fromkeys(map(str, tags))), ()) for path, is_record, tags in found]
+
+
+def _places(node: Any, scope: str, in_field: bool) -> Iterator[tuple[str, bool, Any]]:
+    """What may have tags within a JSON Schema; `in_field`: the node is a property's, which was named with it."""
+    if not isinstance(node, dict):
+        return
+    for kind, key in CHOICES.items():
+        for number, each in enumerate(node.get(key) or ()):
+            yield from _places(each, f"{scope}{kind}.{number}.", False)
+    yield from _places(node.get("items"), f"{scope}array.", False)
+    yield from _places(node.get("not"), f"{scope}not.", False)
+    if node.get("type") == "object" or "properties" in node:
+        if not in_field:
+            yield f"{scope}object", True, node
+        for name, each in (node.get("properties") or {}).items():
+            yield f"{scope}object.{name}", False, each
+            yield from _places(each, f"{scope}object.{name}.", True)
+        for part in ("definitions", "$defs"):
+            for name, each in (node.get(part) or {}).items():
+                yield from _places(each, f"{scope}object.{part}.{name}.", False)
 
 
 def _tagged(schema: str, tags: Sequence[Tag], find: Callable[[Any, Tag], Any]) -> str:
@@ -46,7 +87,7 @@ def _tagged(schema: str, tags: Sequence[Tag], find: Callable[[Any, Tag], Any]) -
 def _of_avro(tree: Any, tag: Tag) -> Any:
     record, _, field = (tag.path, "", "") if tag.is_record else tag.path.rpartition(".")
     for full, node in _records(tree, ""):
-        if full == record:
+        if record in (full, full.rpartition(".")[2]):  # without a namespace, a record of any
             rows = [each for each in node.get("fields", ()) if isinstance(each, dict) and each.get("name") == field]
             return node if tag.is_record else next(iter(rows), None)
     return None

@@ -7,8 +7,9 @@ Source: Confluent's AbstractSchemaRegistry.lookUpSchemaUnderSubject, ParsedSchem
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.registry import errors
 from broker.registry.contexts import context_of
@@ -17,6 +18,7 @@ from broker.registry.records import AVRO
 from broker.registry.registering.completion import pinned, version_named, with_defaults, without_version
 from broker.registry.requests import LATEST, given_schema, subject_of
 from broker.registry.settled import canonical, formatted, normalizes, validates
+from broker.registry.state import FORWARD, IMPORT
 from broker.registry.versions import Content
 
 if TYPE_CHECKING:
@@ -32,27 +34,54 @@ def look_up(state: RegistryState, ask: Ask) -> Steps:
     """POST /subjects/{subject}: the version that has a content. Errors: RegistryError."""
     asked, is_deleted = subject_of(ask), ask.flag("deleted")
     content = given_schema(ask).content
-    subject = next((each for each in state.namesakes(asked) if state.has(each, deleted=is_deleted)), None)
-    if subject is None:
-        raise errors.subject_not_found(asked)
-    if not content.schema.strip():
-        raise errors.schema_not_found()
-    content = content.with_references(pinned(state, subject, content.references))
-    row = by_content(state, subject, content, deleted=is_deleted)
-    if row is None:
-        found: Found = yield Job(
-            source_of(state, content, subject),
-            normalize=normalizes(state, subject, ask),
-            validates=validates(state, subject),
-        )
-        content = canonical(subject, content, found, normalized=normalizes(state, subject, ask))
-        row = yield from search(state, subject, content, deleted=is_deleted)
-        full = with_defaults(state, subject, content, state.get(subject, LATEST))
-        if row is None and full.digest() != content.digest():
+    if content.schema.strip():
+        there = [each for each in state.namesakes(asked) if state.has(each, deleted=is_deleted)]
+        for subject in there or [asked]:  # a schema that is none is told so, also where there is no subject
+            row = yield from _looked_for(state, ask, subject, content)
+            if row is not None:
+                return (yield from formatted(state, ask, row, row.to_json()))
+    raise errors.schema_not_found() if state.has(asked, deleted=is_deleted) else errors.subject_not_found(asked)
+
+
+def _looked_for(state: RegistryState, ask: Ask, subject: str, content: Content) -> Search:
+    """The version of a subject that has a content, also with what it would take over. Errors: RegistryError."""
+    is_deleted = ask.flag("deleted")
+    content, row = yield from sent(state, ask, subject, content, deleted=is_deleted)
+    before = state.get(subject, LATEST)
+    if row is None and before is not None:
+        full = with_defaults(state, subject, content, before)
+        if full.digest() != content.digest():
             row = yield from search(state, subject, full, deleted=is_deleted)
+    return row
+
+
+def sent(
+    state: RegistryState,
+    ask: Ask,
+    subject: str,
+    content: Content,
+    rows: list[Version] | None = None,
+    *,
+    deleted: bool = False,
+) -> Generator[Job, Found, tuple[Content, Version | None]]:
+    """A content as it was sent, in its canonical form, and the version that has it: of a subject, or of `rows`.
+
+    Errors: RegistryError: it is no schema.
+    """
+    is_normal = normalizes(state, subject, ask) and state.mode(subject) not in (IMPORT, FORWARD)
+    content = content.with_references(pinned(state, subject, content.references))
+    row = None if is_normal or rows is not None else by_content(state, subject, content, deleted=deleted)
     if row is None:
-        raise errors.schema_not_found()
-    return (yield from formatted(state, ask, row, row.to_json()))
+        is_lax = state.mode(subject) in (IMPORT, FORWARD)
+        job = Job(
+            source_of(state, content, subject),
+            normalize=is_normal,
+            validates=not is_lax and validates(state, subject),
+            is_lax=is_lax,
+        )
+        content = canonical(subject, content, (yield job), normalized=is_normal)
+        row = yield from search(state, subject, content, rows, deleted=deleted)
+    return content, row
 
 
 def by_content(state: RegistryState, subject: str, content: Content, *, deleted: bool = False) -> Version | None:
@@ -79,16 +108,40 @@ def search(
         if not _is_beside_the_same(content, row) or content.schema_type != old.schema_type:
             continue
         if content.references == pinned(state, subject, old.references):
-            if content.schema == old.schema:
+            if is_same(content.schema_type, content.schema, old.schema):
                 return row
         elif not content.references and old.references:
-            if content.schema == old.schema:
+            if is_same(content.schema_type, content.schema, old.schema):
                 return row
             if content.schema_type == AVRO:
                 whole: Found = yield Job(source_of_version(state, row), form="resolved")
-                if isinstance(whole, Checked) and whole.text == content.schema:
+                if isinstance(whole, Checked) and is_same(AVRO, whole.text, content.schema):
                     return row
     return None
+
+
+def is_same(schema_type: str, one: str, other: str) -> bool:
+    """Whether two canonical texts are one schema: in Avro, properties and aliases may stand in another order."""
+    if one == other:
+        return True
+    if schema_type != AVRO or len(one) != len(other):  # another order is as long
+        return False
+    try:
+        return _in_order(one) == _in_order(other)
+    except (RecursionError, ValueError):  # one of the topic may be anything
+        return False
+
+
+def _in_order(text: str) -> str:
+    """A JSON text with its names, and the aliases, in order; numbers stay as they are written."""
+
+    def sorted_aliases(node: dict[str, Any]) -> dict[str, Any]:
+        found = node.get("aliases")
+        if isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return {**node, "aliases": sorted(found)}
+        return node
+
+    return json.dumps(json.loads(text, object_hook=sorted_aliases, parse_float=str), sort_keys=True)
 
 
 def _is_beside_the_same(content: Content, row: Version) -> bool:

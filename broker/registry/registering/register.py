@@ -7,23 +7,34 @@ Source:    Confluent's API reference; KafkaSchemaRegistry.register, AbstractSche
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.registry import errors
-from broker.registry.contexts import context_of
+from broker.registry.contexts import context_of, prefix_of
 from broker.registry.errors import RegistryError
-from broker.registry.jobs import Checked, Decision, Job, SchemaFaultError, Source, source_of, source_of_version
+from broker.registry.jobs import (
+    TAGS_WITHIN,
+    Checked,
+    Decision,
+    Job,
+    SchemaFaultError,
+    Source,
+    source_of,
+    source_of_version,
+    tags_within,
+)
 from broker.registry.records import CONTEXT, SCHEMA, TENANT, Record
 from broker.registry.registering.completion import completed, next_version, pinned
-from broker.registry.registering.lookup import Search, by_content, search
+from broker.registry.registering.lookup import Search, by_content, search, sent
 from broker.registry.registering.tagging import retagged, tags_of
 from broker.registry.requests import LATEST, given_schema, subject_of, version_of_path
-from broker.registry.settled import canonical, checked, is_strict, level_of, normalizes, validates
+from broker.registry.settled import canonical, checked, is_lenient, is_strict, level_of, normalizes, typed, validates
 from broker.registry.state import FORWARD, IMPORT, READONLY, READONLY_OVERRIDE, READWRITE
 from broker.registry.versions import Content, Version
 
 if TYPE_CHECKING:
-    from broker.registry.jobs import Ask, Steps
+    from broker.registry.jobs import Ask, Steps, Tag
     from broker.registry.records import Json
     from broker.registry.requests import Given
     from broker.registry.state import RegistryState
@@ -35,77 +46,138 @@ DEFAULTS: Final = frozenset(("defaultMetadata", "overrideMetadata", "defaultRule
 def register(state: RegistryState, ask: Ask) -> Steps:
     """POST /subjects/{subject}/versions. Errors: RegistryError."""
     subject, given = subject_of(ask, is_new=True), given_schema(ask)
-    if ask.body.get("propagateSchemaTags"):
-        raise errors.unserved('tags that a new schema takes over: "propagateSchemaTags"')
     tags = tags_of(ask.body, "schemaTagsToAdd", "schemaTagsToRemove")
+    propagates = ask.body.get("propagateSchemaTags") is True
+    looks = not (tags or propagates or DEFAULTS & state.config(subject).keys())
     if tags:
         given = given._replace(version=given.version or LATEST, tags=tags)
-    return (yield from _registered(state, ask, subject, given))
+    return (yield from _registered(state, ask, subject, given, looks=looks, propagates=propagates))
 
 
 def tag(state: RegistryState, ask: Ask) -> Steps:
     """POST /subjects/{subject}/versions/{version}/tags. Errors: RegistryError."""
     subject, given = retagged(state, ask)
-    return (yield from _registered(state, ask, subject, given))
+    return (yield from _registered(state, ask, subject, given, looks=False))
 
 
-def _registered(state: RegistryState, ask: Ask, subject: str, given: Given) -> Steps:
-    """What registering a schema that was read writes. Errors: RegistryError."""
-    mode, may_be_there = state.mode(subject), given.number < 0 and given.version <= 0 and not given.tags
-    if not may_be_there:
-        _check_mode(mode, subject, given)
-    is_import, is_new = mode in (IMPORT, FORWARD), given.number < 0 and is_strict(state, subject)
+def _registered(
+    state: RegistryState, ask: Ask, subject: str, given: Given, *, looks: bool, propagates: bool = False
+) -> Steps:
+    """What registering a schema that was read writes. Errors: RegistryError.
+
+    looks        it is first looked for as it was sent, which every mode allows; a schema that is none is told so then.
+    propagates   it takes over the tags of the version before it.
+    """
+    mode = state.mode(subject)
+    is_import, looks = mode in (IMPORT, FORWARD), looks and bool(given.content.schema.strip())
+    refused = _refusal(mode, subject, given)
+    if looks and (
+        refused is not None or (given.version == 0 and given.number < 0 and not normalizes(state, subject, ask))
+    ):
+        same = yield from _quick(state, ask, subject, given, examines=refused is not None)
+        if same is not None:
+            return Decision(_answer(ask, same, given))
+    if refused is not None:
+        if given.tags:
+            found: Found = yield Job(source_of(state, given.content, subject), tags=given.tags)
+            checked(subject, given.content, found)
+        raise refused
     content = given.content if is_import else completed(state, subject, given)
     if not content.schema.strip():
         raise errors.invalid_schema("Empty schema")
     content = content.with_references(pinned(state, subject, content.references))
-    same = by_content(state, subject, content) if may_be_there and given.version == 0 else None
-    if same is not None:  # sent again, in its canonical form
-        return Decision(_answer(same, given))
+    if propagates and not is_import:
+        given = given._replace(tags=(*given.tags, *(yield from _tags_before(state, subject))))
+    job = _job(state, ask, subject, given, content, is_import=is_import)
+    found = yield job
+    if isinstance(found, SchemaFaultError) and looks and found.is_of_new:  # one that is there may be none as a new one
+        _, same = yield from sent(state, ask, subject, given.content, _wanted(state, subject, given))
+        if same is not None and _is_meant(same, given):
+            return Decision(_answer(ask, same, given))
+    content = canonical(subject, content, found, normalized=job.normalize)
+    same = yield from _there(state, subject, given, content, looks=looks)
+    if same is not None:
+        return Decision(_answer(ask, same, given))
+    rows = state.versions(subject) if validates(state, subject) and not is_import and not ask.flag("force") else None
+    _check_fit(state, subject, content, checked(subject, content, found), rows)
+    return _written(state, ask, subject, given, content, is_import=is_import)
+
+
+def _job(state: RegistryState, ask: Ask, subject: str, given: Given, content: Content, *, is_import: bool) -> Job:
+    """What has to be found out of a schema that is registered. Errors: RegistryError."""
+    is_new = given.number < 0 and is_strict(state, subject)
     level = "NONE" if is_import or ask.flag("force") else level_of(state, subject)
-    is_normal = not is_import and normalizes(state, subject, ask)
-    found: Found = yield Job(
+    return Job(
         source_of(state, content, subject, deleted=not is_new),
-        normalize=is_normal,
+        normalize=not is_import and normalizes(state, subject, ask),
         previous=_previous(state, subject, content, state.versions(subject), level),
         level=level,
         validates=not is_import and validates(state, subject),
         is_new=is_new,
         tags=given.tags,
+        is_lenient=is_lenient(state, subject),
+        is_lax=is_import,
     )
-    content = canonical(subject, content, found, normalized=is_normal)
-    same = (yield from _there(state, subject, given, content)) if may_be_there else None
-    if same is not None:
-        return Decision(_answer(same, given))
-    _check_mode(mode, subject, given)
-    rows = state.versions(subject) if validates(state, subject) and not is_import and not ask.flag("force") else None
-    _check_fit(state, subject, content, checked(subject, content, found), rows)
-    return _written(state, subject, given, content, is_import=is_import)
 
 
-def _there(state: RegistryState, subject: str, given: Given, content: Content) -> Search:
-    """The version that is registered again: as it was sent, or with what it takes over; the latest alone for -1."""
-    wanted = state.versions(subject)[-1:] if given.version == LATEST else None
-    row = None
-    if not DEFAULTS & state.config(subject).keys():
-        sent = Content(
+def _quick(state: RegistryState, ask: Ask, subject: str, given: Given, *, examines: bool) -> Search:
+    """The version that is registered again, in its canonical form; `examines`: in any form, where it is a schema."""
+    if not examines:
+        content = given.content
+        return by_content(state, subject, content.with_references(pinned(state, subject, content.references)))
+    _, row = yield from sent(state, ask, subject, given.content, _wanted(state, subject, given))
+    return row if row is not None and _is_meant(row, given) else None
+
+
+def _wanted(state: RegistryState, subject: str, given: Given) -> list[Version] | None:
+    """The versions among which one is looked for: the latest alone where that is asked for, else all."""
+    return state.versions(subject)[-1:] if given.version == LATEST else None
+
+
+def _is_meant(row: Version, given: Given) -> bool:
+    """Whether a version that has the content is the one that was given, by the id and the version that are named."""
+    if given.version in (0, LATEST):
+        return given.number in (-1, row.id)
+    return given.number == row.id and given.version == row.version
+
+
+def _there(state: RegistryState, subject: str, given: Given, content: Content, *, looks: bool) -> Search:
+    """The version that is registered again: as it was sent, or with what it takes over."""
+    if looks:
+        as_sent = Content(
             content.schema_type, content.schema, content.references, given.content.metadata, given.content.rule_set
         )
-        row = yield from search(state, subject, sent, wanted)
-    if row is None and given.version == 0:
-        row = yield from search(state, subject, content, wanted)
-    return row
+        row = yield from search(state, subject, as_sent, _wanted(state, subject, given))
+        if row is not None and _is_meant(row, given):
+            return row
+        other = None if row is None else state.get(subject, given.version) if given.version > 0 else None
+        if row is not None and other is not None and other.id == row.id == given.number and other.digest == row.digest:
+            return other
+    if given.version != 0:
+        return None
+    row = yield from search(state, subject, content)
+    return row if row is not None and given.number in (-1, row.id) else None
 
 
-def _check_mode(mode: str, subject: str, given: Given) -> None:
-    """Refuse what the mode does not allow."""
-    place = f"Subject {subject} in context {context_of(subject)}"
+def _tags_before(state: RegistryState, subject: str) -> Generator[Job, Found, tuple[Tag, ...]]:
+    """The tags within the latest version of a subject. Errors: RegistryError."""
+    before = state.get(subject, LATEST)
+    if before is None:
+        return ()
+    found: Found = yield Job(source_of_version(state, before), form=TAGS_WITHIN)
+    return tags_within(checked(subject, before.content, found).text)
+
+
+def _refusal(mode: str, subject: str, given: Given) -> RegistryError | None:
+    """Why the mode does not allow it."""
+    place = f"Subject {subject} in context {prefix_of(context_of(subject))}"
     if mode in (READONLY, READONLY_OVERRIDE):
-        raise errors.not_permitted(f"{place} is in read-only mode")
+        return errors.not_permitted(f"{place} is in read-only mode")
     if given.number >= 0 and mode not in (IMPORT, FORWARD):
-        raise errors.not_permitted(f"{place} is not in import mode")
+        return errors.not_permitted(f"{place} is not in import mode")
     if given.number < 0 and mode != READWRITE:
-        raise errors.not_permitted(f"{place} is not in read-write mode")
+        return errors.not_permitted(f"{place} is not in read-write mode")
+    return None
 
 
 def _previous(
@@ -171,7 +243,9 @@ def why(subject: str, found: Checked) -> str:
     return f"the new schema of {subject} does not fit version {first.version}: {first.kind} at {place}{rest}"
 
 
-def _written(state: RegistryState, subject: str, given: Given, content: Content, *, is_import: bool) -> Decision:
+def _written(
+    state: RegistryState, ask: Ask, subject: str, given: Given, content: Content, *, is_import: bool
+) -> Decision:
     """The records of a new version, and its answer. Errors: RegistryError."""
     following, context = next_version(state, subject), context_of(subject)
     if given.version > 0 and given.version != following and not is_import:
@@ -182,7 +256,9 @@ def _written(state: RegistryState, subject: str, given: Given, content: Content,
     if number < 0:
         number = state.highest_ids.get(context, 0) + 1 if known is None else known
     elif any(row.digest != digest for row in state.of_id(number, context)):
-        raise errors.not_permitted(f"Overwrite new schema with id {number} in context {context} is not permitted.")
+        raise errors.not_permitted(
+            f"Overwrite new schema with id {number} in context {prefix_of(context)} is not permitted."
+        )
     version = given.version if given.version > 0 else following
     row = Version(subject, version, number, content)
     gone = [
@@ -194,14 +270,14 @@ def _written(state: RegistryState, subject: str, given: Given, content: Content,
         and not state.referring(subject, each.version, deleted=True)
     ]
     named = [] if context in state.all_contexts() else [_context(context)]
-    return Decision(_answer(row, given), (*named, *gone, Record(SCHEMA, subject, version, row.to_value())))
+    return Decision(_answer(ask, row, given), (*named, *gone, Record(SCHEMA, subject, version, row.to_value())))
 
 
 def _context(name: str) -> Record:
     return Record(CONTEXT, name, 0, {"tenant": TENANT, "context": name})
 
 
-def _answer(row: Version, given: Given) -> Json:
+def _answer(ask: Ask, row: Version, given: Given) -> Json:
     """What names a version, and the schema where more than its form is not what was given.
 
     Clients take a schema in the answer for the one that they have registered, and keep it: confluent-kafka then cannot
@@ -210,7 +286,7 @@ def _answer(row: Version, given: Given) -> Json:
     named = {"id": row.id, "version": row.version, "guid": row.guid}
     is_given = given.content.schema.strip() and given.version == 0 and given.content.metadata == row.content.metadata
     is_given = is_given and given.content.rule_set == row.content.rule_set
-    return named if is_given else {**named, **row.content.to_json()}
+    return named if is_given else typed(ask, {**named, **row.content.to_json()})
 
 
 def test_version(state: RegistryState, ask: Ask) -> Steps:
@@ -244,6 +320,7 @@ def _tested(state: RegistryState, ask: Ask, subject: str, rows: list[Version]) -
             level=level,
             validates=validates(state, subject),
             is_new=is_new,
+            is_lenient=is_lenient(state, subject),
         )
         found: Found = yield job
         made = checked(subject, content, found)

@@ -48,6 +48,7 @@ LINGER_S: Final = 5.0  # for reading the rest of a refused request
 LOCAL_HOST: Final = re.compile(r"(localhost|[\d.]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
 REASONS: Final = {
     200: "OK",
+    204: "No Content",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",
@@ -230,7 +231,8 @@ class HttpServer:
 def response(status: int, answer: Text, keeps_alive: bool, fields: Mapping[str, str]) -> bytes:
     """A response as it is sent, with further fields of its head."""
     body = answer.body
-    head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nContent-Type: {answer.media}\r\n"
+    head = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\n"
+    head += f"Content-Type: {answer.media}\r\n" if answer.media else ""
     head += "".join(f"{name}: {value}\r\n" for name, value in {**fields, **answer.fields}.items())
     head += f"Content-Length: {len(body)}\r\nConnection: {'keep-alive' if keeps_alive else 'close'}\r\n\r\n"
     return head.encode() + body

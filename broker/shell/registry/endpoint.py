@@ -94,7 +94,7 @@ class RegistryHttp(HttpServer):
                 written.refused(error)
                 raise error from None
             written.answered(answer)
-            text = Text(media, _written(call, answer))
+            text = Text("" if answer is None else media, _written(call, answer))
             if head.method == "GET" and head.keeps_alive and head.data:
                 self._keep(head, text, origin)
             return (204 if answer is None else 200), text
@@ -104,7 +104,7 @@ class RegistryHttp(HttpServer):
     def _keep(self, head: Head, text: Text, origin: Origin | None) -> None:
         """Keep a response for the same request; one that named no id gets another id each time."""
         if self._ids.is_named(head.fields):
-            parts = (response(200, text, True, self._ids.fields(head.fields)),)
+            parts: tuple[bytes, ...] = (response(200, text, True, self._ids.fields(head.fields)),)
         else:
             before, after = response(200, text, True, {FIELD: "?"}).split(b": ?\r\n", 1)
             parts = (before + b": ", b"\r\n" + after)

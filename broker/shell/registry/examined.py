@@ -35,7 +35,7 @@ def answer(given: Any) -> Any:
     try:
         return {"found": check(job_of(given), protoc)}
     except SchemaFaultError as error:
-        return {"fault": str(error)}
+        return {"fault": str(error), "is_of_new": error.is_of_new}
     except MemoryError:
         return {"fault": "it takes more memory than there is"}
     except BaseException as error:  # whatever a library makes of a text that it does not expect, a panic of Rust too

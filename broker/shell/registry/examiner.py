@@ -50,7 +50,9 @@ class Examiner:
         finally:
             self._leave(process)
         if "fault" in answer:
-            return SchemaFaultError(answer["fault"])
+            fault = SchemaFaultError(answer["fault"])
+            fault.is_of_new = bool(answer.get("is_of_new"))
+            return fault
         text, messages, differences, fields = answer["found"]
         return Checked(text, messages, [Difference(*each) for each in differences], tuple(fields))
 

@@ -45,7 +45,10 @@ class Kept:
         return self._answers.get((_who(door), request))
 
     def keep(self, door: Door, request: bytes, parts: tuple[bytes, ...], origin: Origin | None) -> None:
-        """Keep the parts of a response, between which an id is new each time; `origin`: what it comes from, asked before it was made."""
+        """Keep the parts of a response, between which an id is new each time.
+
+        origin   what it comes from, asked before it was made.
+        """
         size = len(request) + sum(map(len, parts))
         if origin is None or origin != self.origin() or size > LONGEST:
             return

@@ -19,7 +19,7 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.registry.jobs import Source, Steps
+    from broker.registry.jobs import Steps
     from broker.registry.records import Record
     from broker.registry.routes import Route
     from broker.registry.state import RegistryState
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.shell.registry.examiner import Examiner
 
 MOST_TRIES: Final = 5
+LISTED: Final = ("key", "value", "findTags")  # parameters of which each value counts; of others the first does
 FREE_TRIES: Final = 3  # examinations while others may write
 
 Found = Checked | SchemaFaultError
@@ -42,8 +43,11 @@ class Call:
         self.server = server
         self.query: dict[str, str] = {}
         self.body: dict[str, Any] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):  # a name given again: key and value of metadata
-            self.query[name] = f"{self.query[name]}\0{value}" if name in self.query else value
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name not in self.query:
+                self.query[name] = value
+            elif name in LISTED:
+                self.query[name] += f"\0{value}"
         try:
             self.route, words = find(method, out_of_contexts(words_of(path), self.query))
         except ValueError as error:
@@ -105,7 +109,7 @@ class Registry:
         question is another one each time, for the subject has moved meanwhile, the last are asked while others wait.
         """
         known: dict[Job, Found] = {}
-        faults: dict[Source, SchemaFaultError] = {}  # what is no schema, is none beside any other
+        faults: dict[Job, SchemaFaultError] = {}  # what is no schema, is none beside any other
         for tried in range(MOST_TRIES):
             async with self._writing:
                 made = _decided(await self._store.read(), call, known, faults)
@@ -134,10 +138,10 @@ class Registry:
                 if row is None or row.id != record.value["id"]:
                     raise StoreError(f"version {record.version} of {record.subject} was written, and is not there")
 
-    async def _examine(self, job: Job, known: dict[Job, Found], faults: dict[Source, SchemaFaultError]) -> None:
+    async def _examine(self, job: Job, known: dict[Job, Found], faults: dict[Job, SchemaFaultError]) -> None:
         found = known[job] = await self._examiner.check(job)
         if isinstance(found, SchemaFaultError):
-            faults[job.schema] = found
+            faults[_alone(job)] = found
 
     async def _decide(self, state: RegistryState, call: Call) -> Decision:
         serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
@@ -156,7 +160,7 @@ class Registry:
 
 
 def _decided(
-    state: RegistryState, call: Call, known: dict[Job, Found], faults: dict[Source, SchemaFaultError]
+    state: RegistryState, call: Call, known: dict[Job, Found], faults: dict[Job, SchemaFaultError]
 ) -> Decision | Job:
     """What a request does, by what was found out; else what has to be found out. Errors: RegistryError."""
     serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
@@ -166,13 +170,18 @@ def _decided(
     try:
         job = next(made)
         while True:
-            found = known.get(job) or faults.get(job.schema)
+            found = known.get(job) or faults.get(_alone(job))
             if found is None:
                 return job
             job = made.send(found)
     except StopIteration as end:
         decision: Decision = end.value
         return decision
+
+
+def _alone(job: Job) -> Job:
+    """The same question without what the schema is compared with."""
+    return job._replace(previous=(), level="NONE")
 
 
 def _failed(route: Route) -> str:

@@ -54,6 +54,27 @@ def test_schema_in_one_piece_is_found_over_several_levels(ordered):
     assert json.loads(resolved)["fields"][1] == {"name": "b", "type": "shop.Money"}
 
 
+def test_avro_is_found_with_its_properties_and_aliases_in_another_order(registry):
+    text = '{"type":"record","name":"R","fields":[],"aliases":["A","B"],"owner":{"b":1,"a":[1,2]}}'
+    registry.register("s", text)
+    for same in (text.replace('"b":1,"a":[1,2]', '"a":[1,2],"b":1'), text.replace('"A","B"', '"B","A"')):
+        assert registry.ask("POST", "/subjects/s", {"schema": same})["version"] == 1
+        assert registry.register("s", same)["version"] == 1
+    for other in (
+        text.replace("[1,2]", "[2,1]"),
+        text.replace('"b":1,', '"b":2,'),
+        text.replace('"b":1,', '"b":true,'),
+    ):
+        assert registry.ask("POST", "/subjects/s", {"schema": other})[1] == 40403
+
+
+def test_json_schema_in_another_order_is_another_one(registry):
+    registry.register("s", '{"type":"object","title":"x"}', schemaType="JSON")
+    body = {"schema": '{"title":"x","type":"object"}', "schemaType": "JSON"}
+    assert registry.ask("POST", "/subjects/s", body)[1] == 40403
+    assert registry.ask("POST", "/subjects/s?normalize=true", body)[1] == 40403
+
+
 def test_normalized_references_are_sorted_and_not_repeated(registry):
     for name in ("b", "a"):
         registry.register(name, {"type": "record", "name": name.upper(), "fields": []})

@@ -44,7 +44,7 @@ def test_incompatible_schema_is_refused_with_path_and_earlier_version(registry):
     status, code, message = registry.register("orders-value", THREE)
     assert (status, code) == (409, 409)
     assert message.startswith(
-        "Schema being registered is incompatible with an earlier schema for subject \"orders-value\", details:"
+        'Schema being registered is incompatible with an earlier schema for subject "orders-value", details:'
         " [{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'price' at path '/fields/1' in the"
         " new schema has no default value and is missing in the old schema', additionalInfo:'price'},"
         " {oldSchemaVersion: 1}, {oldSchema: '"

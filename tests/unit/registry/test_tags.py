@@ -81,9 +81,42 @@ def test_tags_of_another_form_are_refused(registry, given):
     assert registered(registry, RECORD, "AVRO", schemaTagsToAdd=given)[:2] == [422, 422]
 
 
-def test_tag_of_what_is_not_there_and_tags_to_be_taken_over_are_refused(registry):
+def test_tag_of_what_is_not_there_is_refused(registry):
     assert registry.ask("POST", "/subjects/s/versions/1/tags", {})[:2] == (404, 40401)
     registered(registry, RECORD, "AVRO")
     assert registry.ask("POST", "/subjects/s/versions/2/tags", {})[:2] == (404, 40402)
-    assert registered(registry, RECORD, "AVRO", propagateSchemaTags=True)[0] == 501
-    assert registry.ask("GET", "/subjects/s/versions/1?findTags=*")[0] == 501
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "places"),
+    [
+        (AVRO, "AVRO", [("shop.Order", "sr_record"), ("shop.Order.price", "sr_field"), ("shop.Line.id", "sr_field")]),
+        (OBJECT, "JSON", [("object", "sr_record"), ("object.a.b", "sr_field"), ("object.a.b.object.c", "sr_field")]),
+        (PROTO, "PROTOBUF", [("A", "sr_record"), ("A.g", "sr_field"), ("A.f", "sr_field"), ("A.B", "sr_record")]),
+    ],
+)
+def test_tags_within_a_schema_are_found_and_taken_over(registry, schema, kind, places):
+    rows = [{**tags(path, entity, f"T{number}")[0]} for number, (path, entity) in enumerate(places)]
+    first = registered(registry, schema, kind, schemaTagsToAdd=rows)
+    for path in ("/subjects/s/versions/1", f"/schemas/ids/{first['id']}"):
+        assert registry.ask("GET", f"{path}?findTags=*")["schemaTags"] == rows
+        assert registry.ask("GET", f"{path}?findTags=T1&findTags=none")["schemaTags"] == rows[1:2]
+        assert "schemaTags" not in registry.ask("GET", f"{path}?findTags=none")
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    second = registry.ask(
+        "POST", "/subjects/s/versions", {"schema": text, "schemaType": kind, "propagateSchemaTags": True}
+    )
+    assert registry.ask("GET", f"/schemas/ids/{second['id']}?findTags=*")["schemaTags"] == rows
+
+
+def test_tags_of_what_is_gone_are_not_taken_over(registry):
+    registered(registry, RECORD, "AVRO", schemaTagsToAdd=tags("shop.Order.price", "sr_field", "X"))
+    bare = {**RECORD, "fields": []}
+    assert registered(registry, bare, "AVRO", propagateSchemaTags=True)[:2] == [422, 42201]
+    assert registered(registry, bare, "AVRO")["version"] == 2
+
+
+def test_record_is_named_with_its_namespace_or_without(registry):
+    registered(registry, RECORD, "AVRO", schemaTagsToAdd=tags("Order", "sr_record", "X"))
+    found = registry.ask("GET", "/subjects/s/versions/1?findTags=X")["schemaTags"]
+    assert found == tags("shop.Order", "sr_record", "X")

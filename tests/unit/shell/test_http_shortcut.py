@@ -29,7 +29,7 @@ class Server(HttpServer):
         raise AssertionError
 
     def shortcut(self, door, data):
-        return response(200, Text("text/plain", b"short"), True) if data == request("/known") else None
+        return response(200, Text("text/plain", b"short"), True, {}) if data == request("/known") else None
 
     async def answer(self, head, body):
         self.usual.append(head.target)

@@ -27,12 +27,12 @@ def world():
 
 
 def keep(world, request=b"GET", response=b"answer", host="127.0.0.1"):
-    world.kept.keep(door(host), request, response, world.kept.origin())
+    world.kept.keep(door(host), request, (response,), world.kept.origin())
 
 
 def test_kept_answer_is_found_for_the_same_request_of_the_same_host(world):
     keep(world)
-    assert world.kept.find(door(), b"GET") == b"answer"
+    assert world.kept.find(door(), b"GET") == (b"answer",)
     assert world.kept.find(door(), b"GOT") is None
     assert world.kept.find(door("127.0.0.2"), b"GET") is None
 
@@ -59,7 +59,7 @@ def test_kept_answer_is_not_found_after_a_change(world, what):
 def test_answer_is_not_kept_where_a_change_came_while_it_was_made(world, what):
     origin = world.kept.origin()
     CHANGES[what](world)
-    world.kept.keep(door(), b"GET", b"answer", origin)
+    world.kept.keep(door(), b"GET", (b"answer",), origin)
     assert world.kept.find(door(), b"GET") is None
 
 
@@ -68,7 +68,7 @@ def test_answers_of_before_a_change_do_not_come_back_with_one_of_after_it(world)
     CHANGES["the metadata"](world)
     keep(world, b"second")
     assert world.kept.find(door(), b"first") is None
-    assert world.kept.find(door(), b"second") == b"answer"
+    assert world.kept.find(door(), b"second") == (b"answer",)
 
 
 def test_what_is_kept_has_an_end(world, monkeypatch):

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from broker.registry.formats.protobuf.known import KNOWN
 from broker.registry.formats.protobuf.names import Names
 from broker.registry.formats.protobuf.rules import Types, differences
-from broker.registry.formats.protobuf.tags import tagged
+from broker.registry.formats.protobuf.tags import tagged, tags_within
 from broker.registry.formats.protobuf.text import json_name, text_of_descriptor
 from broker.registry.formats.protobuf.tree import tree_of_proto
 from broker.registry.formats.protobuf.written import written
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker.registry.formats.protobuf.nodes import Block
     from broker.registry.jobs import Job, Source
 
-__all__ = ("compare", "fields", "parse", "tagged", "text")
+__all__ = ("compare", "fields", "parse", "tagged", "tags_within", "text")
 OF_CONFLUENT: Final = re.compile(r"\(confluent\.(?=\w+_meta\b)")
 MAIN: Final = "default.proto"
 BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
@@ -70,6 +70,7 @@ def _serialized(schema: str, references: dict[str, str], protoc: Protoc, main: A
         found = next(each for each in files if each.name == MAIN)
     except SchemaFaultError:
         found = main
+    found.name = "default"  # as Confluent's registry calls it
     for message in found.message_type:
         _clear_names(message)
     for field in found.extension:
@@ -100,8 +101,6 @@ def text(parsed: Parsed, form: str, normalize: bool) -> str:
     """The .proto, or by `form` its descriptor in base64 or the .proto without extensions. Errors: SchemaFaultError."""
     if form == "serialized":
         return base64.b64encode(parsed.serialized()).decode()
-    if form not in ("", "default", "ignore_extensions"):
-        return ""  # what Confluent's registry answers
     names = Names(parsed.files, parsed.tree) if normalize else None
     return written(parsed.tree, names, without_extensions=form == "ignore_extensions")
 
@@ -111,7 +110,7 @@ def fields(parsed: Parsed) -> list[str]:
     return [field.name for message in parsed.main.message_type for field in message.field]
 
 
-def compare(reader: Parsed, writer: Parsed) -> list[Finding]:
+def compare(reader: Parsed, writer: Parsed, *, is_lenient: bool = False) -> list[Finding]:
     """Why the first cannot read what the second has written."""
     return differences(Types(reader.files, reader.main), Types(writer.files, writer.main))
 
