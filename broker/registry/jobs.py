@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.registry.contexts import beside
 from broker.registry.errors import invalid_schema
-from broker.registry.releases import DEFAULT_RELEASE, NAMING_MORE
+from broker.registry.releases import DEFAULT_RELEASE, EIGHT, SEVEN
 
 if TYPE_CHECKING:
     from broker.registry.records import Json, Record, Reference
@@ -146,9 +146,14 @@ class Server(NamedTuple):
     release: str = DEFAULT_RELEASE
 
     @property
-    def names_more(self) -> bool:
+    def is_of_7(self) -> bool:
+        """Whether its answers have no field that came with 8.0."""
+        return self.release == SEVEN
+
+    @property
+    def is_of_8(self) -> bool:
         """Whether its answers name AVRO as a type, and a subject and version that have an id."""
-        return self.release in NAMING_MORE
+        return self.release == EIGHT
 
 
 UNNAMED: Final = Server()

@@ -122,7 +122,7 @@ def get_schema(state: RegistryState, ask: Ask) -> Steps:
     """GET /schemas/ids/{id}."""
     _, row = _of_id(state, ask)
     answer = {"guid": row.guid, **row.content.to_json(), **row.stands()}
-    if "subject" in ask.query or ask.server.names_more:
+    if ("subject" in ask.query and not ask.server.is_of_7) or ask.server.is_of_8:
         answer |= {"subject": row.subject, "version": row.version}
     if ask.flag("fetchMaxId"):
         answer["maxId"] = state.highest_ids.get(context_of(row.subject), 0)

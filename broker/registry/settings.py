@@ -122,7 +122,7 @@ def put_mode(state: RegistryState, ask: Ask) -> Decision:
 
     IMPORT is for what has no schemas: it drops those that are softly deleted. `force` takes it as it is.
     """
-    subject, given = setting_subject(ask), ask.body.get("mode")
+    subject, given = setting_subject(ask), ask.body.get("mode", "")
     mode = given.upper() if isinstance(given, str) else None
     if (mode is None and given is not None) or (mode is not None and mode not in MODES):
         raise errors.invalid_mode()
@@ -133,7 +133,7 @@ def put_mode(state: RegistryState, ask: Ask) -> Decision:
         records += _cleared(state, subject)
     named: dict[str, Any] = {} if subject is None else {"subject": subject}
     records.append(Record(MODE, subject, 0, None if mode is None else {**named, "mode": mode}))
-    return Decision({} if mode is None else {"mode": given}, tuple(records))
+    return Decision({"mode": given}, tuple(records))
 
 
 def _cleared(state: RegistryState, subject: str | None) -> list[Record]:

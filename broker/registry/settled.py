@@ -8,6 +8,7 @@ from broker.registry import errors
 from broker.registry.contexts import beside
 from broker.registry.jobs import TAGS_WITHIN, Checked, Decision, Job, SchemaFaultError, source_of_version, tags_within
 from broker.registry.records import AVRO
+from broker.registry.releases import FIELDS_OF_8
 from broker.registry.settings import LENIENT
 from broker.registry.versions import Content
 
@@ -91,5 +92,7 @@ def with_more(state: RegistryState, ask: Ask, row: Version, answer: Json) -> Ste
 
 
 def typed(ask: Ask, answer: Json) -> Json:
-    """An answer that names its schema's type, AVRO too, where the release does."""
-    return {**answer, "schemaType": answer.get("schemaType", AVRO)} if ask.server.names_more else answer
+    """An answer with the fields that the release has: AVRO as a type since 8.0, no new ones before."""
+    if ask.server.is_of_7:
+        return {key: value for key, value in answer.items() if key not in FIELDS_OF_8}
+    return {**answer, "schemaType": answer.get("schemaType", AVRO)} if ask.server.is_of_8 else answer

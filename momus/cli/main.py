@@ -229,7 +229,7 @@ def cli() -> None:
 @click.option(
     "--registry-as",
     type=click.Choice(["7.9", "8.0"]),
-    help="Answer by the error codes and fields of this Confluent Platform.  [default: 7.9]",
+    help="Answer by the codes and fields of this Confluent Platform.  [default: codes of 7.9, fields of both]",
 )
 @click.option(
     "--load",

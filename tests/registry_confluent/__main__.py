@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 from build import built  # noqa: E402 - found by the line above
 from explained import EXPLAINED  # noqa: E402 - found by the line above
 
+from momus import Broker  # noqa: E402 - found by the line above
 from tests.foreign_results import outcomes, reported, say  # noqa: E402 - found by the line above
 
 PACKAGE: Final = "io.confluent.kafka.schemaregistry"
@@ -39,7 +40,10 @@ CLASSES: Final = (
 
 
 def run(path: str, only: str, momus: str, kafka: str) -> dict[str, str]:
-    """The tests, and what became of them; `momus`: the program, "" for Confluent's registry."""
+    """The tests, and what became of them.
+
+    momus   the program, which is its registries' Kafka too; "": Confluent's registry is tested, before `kafka`.
+    """
     with tempfile.TemporaryDirectory() as made:
         words = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", f"-Dkafka={kafka}"]
         words += [f"-Dportbase={31300 if momus else 31600}", *([f"-Dmomus={momus}"] if momus else [])]
@@ -64,7 +68,8 @@ def main() -> int:
     options = parser.parse_args()
     path = built(options.sources, options.work)
     theirs = run(path, options.only, "", options.kafka) if options.kafka else {}
-    found = run(path, options.only, options.momus, options.kafka)
+    with Broker() as broker:  # for the tests that want a Kafka and no registry
+        found = run(path, options.only, options.momus, broker.bootstrap_servers)
     if theirs:
         say(f"Confluent's own registry passes {sum(not why for why in theirs.values())} of {len(theirs)}")
     return not reported("Confluent's", found, EXPLAINED, theirs, is_whole=not options.only)

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -54,15 +55,23 @@ RESOURCES: Final = ("client", "core", "json-schema-provider", "schema-serializer
 def built(sources: Path | None, work: Path) -> str:
     """The class path of the registry, of its tests, and of what both need; compiled where it was not yet."""
     work.mkdir(parents=True, exist_ok=True)
-    folder = work / "sources"
-    if not (work / "done").exists():
+    folder, done, stamp = work / "sources", work / "done", _stamp()
+    if not done.exists() or done.read_text() != stamp:
         for name, commit in COMMITS.items():
             _fetch(name, commit, sources, folder / name)
         jars = _jars(work)
         _compile_main(folder, work, jars)
         _compile_tests(folder, work, jars)
-        (work / "done").touch()
+        done.write_text(stamp)
     return os.pathsep.join((str(work / "tests"), str(work / "classes"), (work / "jars").read_text().strip()))
+
+
+def _stamp() -> str:
+    """What the compiled tests are made of, beside the sources: another one asks for a build."""
+    made = sha256()
+    for each in sorted([HERE / "build.py", HERE / "pom.xml", *(HERE / "harness").rglob("*.java")]):
+        made.update(each.read_bytes())
+    return made.hexdigest()
 
 
 def _run(*words: str | Path, folder: Path | None = None) -> None:

@@ -9,9 +9,7 @@ from typing import Final
 
 SETTING: Final = "wants a setting of Confluent's server, which has no counterpart"
 LEVEL: Final = "the level is set by a request, where Confluent's has it as a setting: a config shows it"
-CODE: Final = "409, the code of Confluent Platform 7, which is the release that momus names"
 EXPLAINED: Final[dict[str, str]] = {
-    "testSchemaTooLarge": SETTING,
     "testRegisterSchemaExceedsBodySizeLimit": SETTING,
     "testWildcardSubjectRejectedWhenFlagEnabled": SETTING,
     "testConflictingReferenceVersionsRejected": SETTING,
@@ -20,7 +18,4 @@ EXPLAINED: Final[dict[str, str]] = {
     "testInvalidSchema()": "asks the server's own objects, not its REST API",
     "testRegisterDropsRuleSet": "rules are kept, as the tests of RestApiCompatibilityTest want them",
     "RestApiSerializerTest.testSchemaReferencesConfigMetadata": LEVEL,
-    "testIncompatibleSchemaLookupBySubjectAfterDelete": CODE,
-    "testIncompatibleSchemaBySubject": CODE,
-    "RestApiRegisterSchemaTagsClusterTest.testRegisterSchemaTagsBasic": "findTags and propagateSchemaTags are left out",
 }

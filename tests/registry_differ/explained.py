@@ -97,6 +97,17 @@ def _is_left(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
     return steps[-1].path.startswith("/contexts?") and ours.body == [] and theirs.status == 200
 
 
+def _is_as_sent(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    one, other = theirs.compared[2], ours.compared[2]
+    if not (theirs.status == ours.status == OK and isinstance(one, dict) and isinstance(other, dict)):
+        return False
+    return "id" in one and all(one.get(each) == other.get(each) for each in ("id", "version")) and _registers(steps[-1])
+
+
+def _registers(step: Step) -> bool:
+    return step.method == "POST" and step.path.partition("?")[0].endswith("/versions")
+
+
 def _is_unevaluated(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
     return any("unevaluated" in json.dumps(step.body) for step in steps)
 
@@ -109,6 +120,12 @@ REASONS: Final[tuple[Reason, ...]] = (
         "unevaluated",
         'What is not evaluated counts beside "type" too; Confluent\'s parser of drafts since 2019-09 loses it there.',
         _is_unevaluated,
+    ),
+    Reason(
+        "as-sent",
+        "A schema that is there is answered as it is stored; Confluent's answer has the text and guid that were sent.",
+        _is_as_sent,
+        ends=False,
     ),
     Reason("context", "A registration that is refused leaves no context; there it does.", _is_left, ends=False),
     Reason("internal", "What ends in Confluent's in an internal error is answered.", _is_internal, ends=False),

@@ -270,14 +270,16 @@ def _written(
         and not state.referring(subject, each.version, deleted=True)
     ]
     named = [] if context in state.all_contexts() else [_context(context)]
-    return Decision(_answer(ask, row, given), (*named, *gone, Record(SCHEMA, subject, version, row.to_value())))
+    return Decision(
+        _answer(ask, row, given, is_new=True), (*named, *gone, Record(SCHEMA, subject, version, row.to_value()))
+    )
 
 
 def _context(name: str) -> Record:
     return Record(CONTEXT, name, 0, {"tenant": TENANT, "context": name})
 
 
-def _answer(ask: Ask, row: Version, given: Given) -> Json:
+def _answer(ask: Ask, row: Version, given: Given, *, is_new: bool = False) -> Json:
     """What names a version, and the schema where more than its form is not what was given.
 
     Clients take a schema in the answer for the one that they have registered, and keep it: confluent-kafka then cannot
@@ -286,7 +288,12 @@ def _answer(ask: Ask, row: Version, given: Given) -> Json:
     named = {"id": row.id, "version": row.version, "guid": row.guid}
     is_given = given.content.schema.strip() and given.version == 0 and given.content.metadata == row.content.metadata
     is_given = is_given and given.content.rule_set == row.content.rule_set
-    return named if is_given else typed(ask, {**named, **row.content.to_json()})
+    if ask.server.is_of_7:  # it repeats what was completed of a new one
+        is_completed = is_new and (row.content.metadata is not None or row.content.rule_set is not None)
+        return typed(ask, {**named, **row.content.to_json()}) if is_completed else {"id": row.id}
+    if is_given:
+        return named
+    return typed(ask, {**named, **row.content.to_json()})
 
 
 def test_version(state: RegistryState, ask: Ask) -> Steps:

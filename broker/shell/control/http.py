@@ -120,7 +120,7 @@ class HttpServer:
     async def _tell_full(self, door: Door, writer: asyncio.StreamWriter) -> None:
         why = f"more than {MOST_CONNECTIONS} requests at once"
         with contextlib.suppress(OSError, TimeoutError):  # it is gone, or it continues to send
-            await self._send(writer, 503, self.explain(503, why), False, self.fields(None))
+            await self._send(writer, 503, self.explain(503, why), False, None)
             await asyncio.wait_for(_discard(door.reader), LINGER_S)
 
     def shortcut(self, door: Door, data: bytes) -> bytes | None:
@@ -158,7 +158,7 @@ class HttpServer:
             await _send_stream(door.reader, writer, answer)
             return False
         keeps_alive = head is not None and head.is_whole and head.keeps_alive
-        await self._send(writer, status, answer, keeps_alive, self.fields(head))
+        await self._send(writer, status, answer, keeps_alive, head)
         if not keeps_alive and status != 200:  # closing with unread bytes would reset the connection: lose the response
             await asyncio.wait_for(_discard(door.reader), LINGER_S)
         return keeps_alive
@@ -220,11 +220,14 @@ class HttpServer:
             raise RefusedError(421, f"{host:.100} is not a local address: ask by localhost or an address")
 
     async def _send(
-        self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool, fields: Mapping[str, str]
+        self, writer: asyncio.StreamWriter, status: int, answer: Any, keeps_alive: bool, head: Head | None
     ) -> None:
         if not isinstance(answer, Text):
             answer = Text("application/json", json.dumps(answer).encode() + b"\n")
-        _write(writer, response(status, answer, keeps_alive, fields))
+        data = response(status, answer, keeps_alive, self.fields(head))
+        if head is not None and head.method == "HEAD":  # the length is that of the body, which is not sent
+            data = data[: len(data) - len(answer.body)]
+        _write(writer, data)
         await writer.drain()
 
 

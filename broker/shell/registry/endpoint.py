@@ -81,7 +81,7 @@ class RegistryHttp(HttpServer):
         media, origin, server = MEDIA, self._registry.kept.origin(), self._registry.server()
         try:
             media = _answered(head.fields.get("accept", "*/*"))
-            call = Call(head.method, head.target, server)
+            call = Call("GET" if head.method == "HEAD" else head.method, head.target, server)
             call.body = await _parsed(head, body)
             principal = head.principal
             self._access.check(call, await self._registry.state(), head, principal)
@@ -160,6 +160,8 @@ async def _parsed(head: Head, body: bytes) -> dict[str, Any]:
     media = head.fields.get("content-type", MEDIA).partition(";")[0].strip().lower()
     if media not in TAKEN:
         raise of_http(415, "Unsupported Media Type")
+    if body.strip() in (b"", b"null"):
+        raise RegistryError(422, 422, "the body must not be null (was null)")
     if len(body) > SHORT:
         await _check_count(body)
     try:

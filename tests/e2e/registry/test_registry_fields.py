@@ -1,8 +1,11 @@
 """What a registry answers beside its JSON, by the settings of its cluster: request ids, limits of size, the release."""
 
 import http.client
+import json
 import re
+import urllib.error
 import urllib.parse
+import urllib.request
 
 import pytest
 from registry_client import MEDIA, RegistryClient
@@ -84,3 +87,33 @@ def test_cluster_answers_as_its_release(broker, release, code):
 def test_media_of_an_answer_is_what_was_accepted(registry):
     for wanted in (MEDIA, "application/json"):
         assert registry.ask("GET", "/subjects", Accept=wanted) == []
+
+
+@pytest.mark.parametrize(("path", "method"), [("/subjects/s/versions", "POST"), ("/config", "PUT"), ("/mode", "PUT")])
+@pytest.mark.parametrize("body", [b"", b"null", b" null\n"])
+def test_body_of_nothing_is_refused_as_such(registry, path, method, body):
+    request = urllib.request.Request(registry.url + path, body, {"Content-Type": MEDIA}, method=method)
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request, timeout=60)
+    with refusal.value as answer:
+        assert answer.code == json.loads(answer.read())["error_code"] == 422
+
+
+def test_head_is_answered_as_a_get_without_its_body(registry):
+    registry.register("s", SMALL)
+    for path, status in (("/subjects/s/versions", 200), ("/subjects/none/versions", 404)):
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(registry.url).netloc, timeout=60)
+        for _ in range(2):  # over one connection: nothing of a body is left in it
+            connection.request("HEAD", path)
+            reply = connection.getresponse()
+            assert (reply.status, reply.read()) == (status, b"")
+        connection.close()
+
+
+def test_nothing_is_answered_without_a_content_type(registry):
+    registry.register(":.c:s", SMALL)
+    for path in ("/subjects/:.c:s", "/subjects/:.c:s?permanent=true"):
+        registry.ask("DELETE", path)
+    request = urllib.request.Request(registry.url + "/contexts/.c", method="DELETE")
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        assert (reply.status, reply.headers["Content-Type"], reply.read()) == (204, None, b"")

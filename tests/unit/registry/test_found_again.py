@@ -31,6 +31,17 @@ def test_reference_to_the_latest_is_stored_with_its_number(ordered):
         assert ordered.ask("POST", "/subjects/order", body)["id"] == 2
 
 
+def test_version_is_free_once_what_refers_to_it_is_gone_for_good(ordered):
+    ordered.ask("DELETE", "/subjects/order/versions/1")
+    assert ordered.ask("GET", "/subjects/money/versions/1/referencedby") == []
+    assert ordered.ask("GET", "/subjects/money/versions/1/referencedby?deleted=true") == [2]
+    ordered.ask("DELETE", "/subjects/order/versions/1?permanent=true")
+    assert ordered.ask("GET", "/subjects/money/versions/1/referencedby?deleted=true") == []
+    ordered.ask("DELETE", "/subjects/money/versions/1")
+    assert ordered.ask("DELETE", "/subjects/money/versions/1?permanent=true") == 1
+    assert ordered.state.facts()["referrers"] == {}
+
+
 def test_reference_to_the_latest_of_nothing_is_refused(registry):
     assert registry.register("order", ORDER, references=LATEST)[:2] == (422, 42201)
 

@@ -110,6 +110,8 @@ def test_ids_of_a_guid_that_is_not_there_are_none(registry):
 def test_settings_are_answered_as_they_were_given(registry):
     assert registry.ask("PUT", "/mode/s", {"mode": "import"}) == {"mode": "import"}
     assert registry.ask("GET", "/mode/s") == {"mode": "IMPORT"}
+    assert registry.ask("PUT", "/mode/s", {})[1] == 42204
+    assert registry.ask("PUT", "/mode/other", {"mode": None}) == {"mode": None}
     assert registry.ask("DELETE", "/mode/none?recursive=true") == {}
     assert registry.ask("DELETE", "/mode/none")[1] == 40401
     assert registry.ask("PUT", "/config/s", {"alias": ""}) == {"alias": ""}

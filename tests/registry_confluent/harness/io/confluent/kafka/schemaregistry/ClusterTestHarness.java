@@ -53,6 +53,7 @@ public class ClusterTestHarness implements SchemaRegistryTestHarness {
     restApp = new RestApp(getSchemaRegistryPort(), null, brokerList, KAFKASTORE_TOPIC, compatibilityType, true, given);
     injectProperties(restApp.broker);
     restApp.start();
+    brokerList = restApp.brokers;
   }
 
   public Properties getSchemaRegistryProperties() throws Exception {

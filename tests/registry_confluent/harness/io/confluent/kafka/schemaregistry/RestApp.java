@@ -20,7 +20,8 @@ import org.mockito.Mockito;
 
 public class RestApp {
   private static final String MOMUS = System.getProperty("momus");
-  private static final String READY = "momus registry ";
+  private static final String READY = "momus ready ";
+  private static final String SERVES = "momus registry ";
   private static int number = 0;
 
   public final Properties prop = new Properties();
@@ -29,6 +30,7 @@ public class RestApp {
   public SchemaRegistryRestApplication restApp;
   public Server restServer;
   public String restConnect;
+  public String brokers = System.getProperty("kafka", "");  // momus is its own Kafka
   private final String level;
   private Process momus;
 
@@ -99,7 +101,9 @@ public class RestApp {
     BufferedReader told = new BufferedReader(new InputStreamReader(momus.getInputStream()));
     for (String line = told.readLine(); line != null; line = told.readLine()) {
       if (line.startsWith(READY)) {
-        restConnect = line.substring(READY.length()).trim();
+        brokers = line.substring(READY.length()).trim();
+      } else if (line.startsWith(SERVES)) {
+        restConnect = line.substring(SERVES.length()).trim();
         break;
       }
     }
