@@ -44,9 +44,10 @@ COPY docker/etc /etc
 # data, KAFKA_LOG_DIRS may say so here too. Start scripts of Testcontainers change files in /etc/confluent.
 RUN useradd --system --uid 10001 --home-dir /var/lib/momus --no-create-home momus && \
     install -d -o momus -g momus -m 1777 /var/lib/momus /var/lib/kafka /var/lib/kafka/data /bitnami/kafka && \
-    chmod -R a+rwX /etc/confluent/docker && cd /usr/local/bin && ln -s kafka-topics kafka-broker-api-versions && \
-    mkdir -p /opt/kafka/bin /opt/bitnami/kafka/bin && for tool in kafka-topics kafka-broker-api-versions kafka-storage kafka-configs; do \
-      ln -s $tool $tool.sh; for folder in /opt/kafka/bin /opt/bitnami/kafka/bin; do \
+    chmod -R a+rwX /etc/confluent/docker && mkdir -p /opt/kafka/bin /opt/bitnami/kafka/bin && cd /usr/local/bin && \
+    for tool in acls broker-api-versions cluster configs console-consumer console-producer consumer-groups get-offsets topics; do \
+      ln -s tool-of-kafka kafka-$tool; done && ln -s tool-of-kafka cub && for tool in kafka-*; do \
+      ln -s $tool $tool.sh; for folder in /usr/bin /opt/kafka/bin /opt/bitnami/kafka/bin; do \
         ln -s /usr/local/bin/$tool $folder/$tool; ln -s /usr/local/bin/$tool $folder/$tool.sh; done; done
 USER momus
 # start scripts of Testcontainers write here; the data directory takes no files of others

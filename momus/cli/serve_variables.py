@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from momus.client.image_variables import words_about_images
 from momus.client.properties import is_of_kubernetes
 
 TYPE_CHECKING = False
@@ -93,7 +94,7 @@ def variable_of(option: click.Option) -> str:
 
 
 def words_about(environment: Mapping[str, str], variables: Sequence[str]) -> list[str]:
-    """A sentence about what is not obeyed: Kubernetes' variables, and MOMUS_... ones that nothing reads."""
+    """A sentence about what is not obeyed: Kubernetes' and images' variables, and MOMUS_... ones that nothing reads."""
     found = []
     of_kubernetes = [name for name, value in environment.items() if is_of_kubernetes(name, value)]
     if of_kubernetes:
@@ -101,6 +102,7 @@ def words_about(environment: Mapping[str, str], variables: Sequence[str]) -> lis
             f"{', '.join(sorted(of_kubernetes))}: ignored, because Kubernetes sets it for a Service"
             " (enableServiceLinks: false in the Pod leaves it out)"
         )
+    found += words_about_images(environment)
     known = {*variables, *OF_OTHERS, *of_kubernetes}
     for name in sorted(name for name in environment if name.startswith(PREFIX) and name not in known):
         import difflib  # 3 ms: most environments have no such name

@@ -7,6 +7,7 @@ PASSES = "momus.sasl.pass.through"  # clients of a proxy authenticate themselves
 READ = frozenset(
     (
         PASSES,
+        "client.id",
         "sasl.jaas.config",
         "sasl.mechanism",
         "sasl.mechanisms",

@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
+from momus.client.image_variables import is_of_an_image
+
 # Variables that Kafka's own scripts and images read and that are no broker settings.
 _NOT_SETTINGS = frozenset(
     f"KAFKA_{name}"
@@ -26,10 +28,12 @@ _NOT_SETTINGS = frozenset(
         "JMX_PORT",
         "JVM_PERFORMANCE_OPTS",
         "KRAFT_CLUSTER_ID",
+        "KRAFT_MODE_ENABLED",
         "LOG4J_LOGGERS",
         "LOG4J_OPTS",
         "LOG4J_ROOT_LOGLEVEL",
         "OPTS",
+        "SKIP_KRAFT_STORAGE_INIT",
         "TOOLS_LOG4J_LOGLEVEL",
         "VERSION",
     )
@@ -103,6 +107,7 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
                 name.startswith(prefix)
                 and name not in _NOT_SETTINGS
                 and name not in _OF_SECRETS
+                and not is_of_an_image(name)
                 and not is_of_kubernetes(name, value)
             ):
                 settings[_key(name.removeprefix(prefix))] = value

@@ -55,7 +55,7 @@ class Connection:
         if version < max(oldest, request.MIN_VERSION):
             raise OSError(f"{self.address} does not offer {api_key.name} in a version known here")
         self._correlation_id += 1
-        body = encode_request_header(api_key, version, self._correlation_id, CLIENT_ID)
+        body = encode_request_header(api_key, version, self._correlation_id, SETTINGS.get("client.id", CLIENT_ID))
         body += codec(type(request), version).encode(request)
         try:
             self._socket.sendall(len(body).to_bytes(4, "big") + body)

@@ -227,12 +227,17 @@ def test_core_is_pure():
     assert not wrong
 
 
+KAFKA_TOOLS = (
+    *("acls", "client_configs", "cluster", "configs", "consumer", "group_tables", "groups", "member", "offsets"),
+    *("producer", "readiness", "topics"),
+)
 IN_THE_COMMAND = (
     "momus.client.kafka_client",
     "momus.cli.doctor.examination",
     "momus.cli.dump.dumping",
     "momus.cli.dump.values",
     "momus.cli.groups.client",
+    *(f"momus.cli.kafka_tools.{name}" for name in KAFKA_TOOLS),
     "momus.client.offset_client",
     "momus.client.log_client",
     "momus.client.offset_log",

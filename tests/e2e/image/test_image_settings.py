@@ -189,3 +189,20 @@ def test_labels_tell_version_and_source(image: str):
     assert (told["version"], told["licenses"]) == (__version__, "Apache-2.0")
     assert told["source"]
     assert told["revision"]
+
+
+def test_volume_where_another_image_keeps_its_data_is_named_and_may_be_used(start: Start, volume: str):
+    container = start("-v", f"{volume}:/bitnami/kafka")
+    told = (
+        "data is in /var/lib/momus, not in the volume at /bitnami/kafka: KAFKA_LOG_DIRS=/bitnami/kafka/momus keeps it"
+    )
+    assert told in container.wait_for("momus ready")
+    there = start("-v", f"{volume}:/bitnami/kafka", *variables(KAFKA_LOG_DIRS="/bitnami/kafka/momus"))
+    assert told not in there.wait_for("momus ready")
+    assert "meta.properties" in there.exec("ls", "/bitnami/kafka/momus")
+
+
+def test_advertised_host_of_older_images_is_obeyed(start: Start):
+    container = start(*ON_HOST, *variables(KAFKA_ADVERTISED_HOST_NAME="127.0.0.1", KAFKA_ADVERTISED_PORT="9092"))
+    container.wait_for("momus ready")
+    round_trip("127.0.0.1:9092")

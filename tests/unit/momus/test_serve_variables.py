@@ -13,6 +13,7 @@ import pytest
 from broker.config.settings import BROKER_KEYS
 from momus.cli.main import serve
 from momus.cli.serve_variables import OF_OTHERS, words_about
+from momus.client.image_variables import is_of_an_image
 from momus.client.properties import is_of_kubernetes, parse_environment
 
 REPOSITORY = Path(__file__).parents[3]
@@ -112,3 +113,16 @@ def test_what_kubernetes_sets_for_a_service_is_no_setting():
 def test_no_setting_of_kafka_and_no_option_looks_like_kubernetes():
     names = [f"KAFKA_{key.upper().replace('.', '_')}" for key in BROKER_KEYS]
     assert [name for name in (*names, *serve.variables, "KAFKA_PORT") if is_of_kubernetes(name, "9092")] == []
+
+
+def test_variables_of_images_are_named_with_what_to_do_and_are_no_settings():
+    environment = {"KAFKA_TLS_TYPE": "PEM", "KAFKA_TLS_CLIENT_AUTH": "none", "KAFKA_CONFLUENT_LICENSE": "x"}
+    assert parse_environment({**environment, "KAFKA_KRAFT_MODE_ENABLED": "yes"}) == {}
+    confluent, stores = words_about(environment, serve.variables)
+    assert confluent.startswith("KAFKA_CONFLUENT_LICENSE: no effect here: of Confluent's own server")
+    assert stores.startswith("KAFKA_TLS_CLIENT_AUTH, KAFKA_TLS_TYPE: no effect here: name key stores by KAFKA_SSL_KEYS")
+
+
+def test_no_setting_of_kafka_is_taken_for_a_variable_of_an_image():
+    names = [f"{prefix}{key.upper().replace('.', '_')}" for prefix in ("KAFKA_", "KAFKA_CFG_") for key in BROKER_KEYS]
+    assert [name for name in names if is_of_an_image(name)] == []
