@@ -114,8 +114,8 @@ class Fault(Returned):
         while True:
             left = end - time.monotonic()
             body = {what: n, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))}
-            state = self._ask("POST", "/wait", body)
-            if state["reached"]:
+            state = self._ask("POST", "/wait?check=false", body)
+            if state["met"]:
                 return
             if left <= WAIT_S:
                 break

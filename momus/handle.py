@@ -261,7 +261,7 @@ class ClusterHandle(GroupVerbs, NodeVerbs):
             body["least"] = max(0, min(n - len(rows), MOST_RECORDS))
             answer = self._wait(f"/topics/{quoted(topic)}/consume", body, max(0.0, end - time.monotonic()))
             rows += answer["records"]
-            if not answer["reached"]:
+            if not answer["met"]:
                 if not answer["offsets"]:
                     missing = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
                     note = loop_note("broker.aio.consume(...)")

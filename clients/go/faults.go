@@ -2,7 +2,6 @@ package momus
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -195,9 +194,7 @@ func (f *Fault) WaitUntilHit(n int, timeout time.Duration) {
 
 func (f *Fault) wait(what string, n int, timeout time.Duration) {
 	f.c.tb.Helper()
-	f.c.wait(f.path()+"/wait", map[string]any{what: n}, timeout, func(is waited) string {
-		return fmt.Sprintf("%s (%s) was to have %s=%d, but has calls=%d, hits=%d, held=%d", f.Name, is.Fault, what, n, is.Calls, is.Hits, is.Held)
-	})
+	f.c.wait(f.path()+"/wait", map[string]any{what: n}, timeout)
 }
 
 // Release lets go the oldest that it keeps; without a number all, and replies still to come. It returns how many.

@@ -1,7 +1,6 @@
 package momus
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -47,30 +46,23 @@ func (c *Cluster) Committed(group string) Offsets {
 
 // waited is what waits answer.
 type waited struct {
-	Reached bool     `json:"reached"`
-	State   string   `json:"state"`
+	Met     bool     `json:"met"`
 	Why     string   `json:"why"`
 	Members []string `json:"members"`
-	Lag     int64    `json:"lag"`
-	Offsets []any    `json:"offsets"`
-	Fault   string   `json:"fault"`
-	Calls   int      `json:"calls"`
-	Hits    int      `json:"hits"`
-	Held    int      `json:"held"`
 }
 
 // wait asks until what is waited for is there; the test fails where it is not in time.
-func (c *Cluster) wait(path string, body map[string]any, timeout time.Duration, words func(waited) string) waited {
+func (c *Cluster) wait(path string, body map[string]any, timeout time.Duration) waited {
 	c.tb.Helper()
 	for end := time.Now().Add(timeout); ; {
 		answer := waited{}
 		body["timeout_ms"] = milliseconds(min(time.Until(end), longest))
-		c.ask("POST", path, body, &answer)
-		if answer.Reached {
+		c.ask("POST", path+"?check=false", body, &answer)
+		if answer.Met {
 			return answer
 		}
 		if !time.Now().Before(end) {
-			c.tb.Fatalf("momus: %s after %s", words(answer), timeout)
+			c.tb.Fatalf("momus: %s, after %s", answer.Why, timeout)
 		}
 	}
 }
@@ -83,9 +75,7 @@ func (c *Cluster) WaitForGroup(group, state string, members int, timeout time.Du
 	if members >= 0 {
 		body["members"] = members
 	}
-	return c.wait("/groups"+segment(group)+"/wait", body, timeout, func(is waited) string {
-		return fmt.Sprintf("group %s was to be %s with %d members, but is %s with %d %s", group, state, members, is.State, len(is.Members), is.Why)
-	}).Members
+	return c.wait("/groups"+segment(group)+"/wait", body, timeout).Members
 }
 
 // WaitForCommitted waits until a group has committed these offsets, or later ones.
@@ -97,9 +87,7 @@ func (c *Cluster) WaitForCommitted(group string, offsets Offsets, timeout time.D
 			rows = append(rows, map[string]any{"topic": topic, "partition": partition, "offset": offset})
 		}
 	}
-	c.wait("/groups"+segment(group)+"/wait-for-offsets", map[string]any{"offsets": rows}, timeout, func(is waited) string {
-		return fmt.Sprintf("group %s was to commit %v, but has committed %v", group, offsets, is.Offsets)
-	})
+	c.wait("/groups"+segment(group)+"/wait-for-offsets", map[string]any{"offsets": rows}, timeout)
 }
 
 // WaitForLag waits until a group is at most so many records after the ends of its partitions, of all topics or of some.
@@ -109,9 +97,7 @@ func (c *Cluster) WaitForLag(group string, lag int, timeout time.Duration, topic
 	for _, each := range topic {
 		body["topic"] = each
 	}
-	c.wait("/groups"+segment(group)+"/wait-for-lag", body, timeout, func(is waited) string {
-		return fmt.Sprintf("group %s was to have a lag of %d, but has %d: %v", group, lag, is.Lag, is.Offsets)
-	})
+	c.wait("/groups"+segment(group)+"/wait-for-lag", body, timeout)
 }
 
 // Rebalance lets the members of a classic group join again; others get the next epoch. It returns the ids of the members.

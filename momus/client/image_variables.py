@@ -10,8 +10,8 @@ _STORES = (
 )
 _ONE = "not needed: there is one process, without ZooKeeper and without controllers that log in"
 _TOOLS = "of the image's own scripts, which are not here"
-# Each with what is said where it is set. Those of Java, of logs and of a KRaft start are left out of the settings without
-# a word: properties.py.
+# Each with what is said where it is set. Those of Java, of logs and of a KRaft start are left out of the settings
+# without a word: properties.py.
 OF_IMAGES = {
     "KAFKA_TLS_TYPE": _STORES,
     "KAFKA_TLS_CLIENT_AUTH": _STORES,

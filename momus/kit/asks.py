@@ -1,4 +1,4 @@
-"""Whoever asks a cluster by its control plane: one question, or a question until it is reached."""
+"""Whoever asks a cluster by its control plane: one question, or a question until it is met."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def loop_note(call: str) -> str:
     return f"; it stopped the event loop in which it was called, so that no task of the test went on: await {call}"
 
 
+def late(why: str, timeout: float, call: str) -> WaitTimeoutError:
+    """That it was not so in time. `call`: its twin in an event loop, for a test that has one."""
+    return WaitTimeoutError(f"{why}, after {timeout:g} s{loop_note(call)}")
+
+
 class Returned:
     """A thing that has calls of its own, such as a cluster, a fault, a snapshot: `broker.aio` returns its twin."""
 
@@ -49,10 +54,12 @@ class Asks(Returned):
         return self.control.ask(method, self.control.prefix + path, body)
 
     def _wait(self, path: str, body: dict[str, object], timeout: float) -> Any:
-        """Ask until it is reached, or the time is over."""
+        """Ask until it is met, or the time is over."""
         end = time.monotonic() + timeout
         while True:
             left = end - time.monotonic()
-            answer = self._ask("POST", path, {**body, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))})
-            if answer["reached"] or left <= WAIT_S:
+            answer = self._ask(
+                "POST", path + "?check=false", {**body, "timeout_ms": int(1000 * max(0.0, min(left, WAIT_S)))}
+            )
+            if answer["met"] or left <= WAIT_S:
                 return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from momus.kit.asks import Asks, WaitTimeoutError, loop_note
+from momus.kit.asks import Asks, late
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.words import quoted
 
@@ -33,13 +33,8 @@ class GroupVerbs(Asks):
         if members is not None:
             body["members"] = members
         answer = self._wait(f"/groups/{quoted(group)}/wait", body, timeout)
-        if not answer["reached"]:
-            wanted = state if members is None else f"{state} with {members} members"
-            raise WaitTimeoutError(
-                f"group {group} is {answer['state'].lower()} with {len(answer['members'])} members"
-                f" after {timeout:g} s, not {wanted}{': ' + answer['why'] if 'why' in answer else ''}"
-                f"{loop_note('broker.aio.wait_for_group(...)')}"
-            )
+        if not answer["met"]:
+            raise late(answer["why"], timeout, "broker.aio.wait_for_group(...)")
         found: list[str] = answer["members"]
         return found
 
@@ -54,14 +49,8 @@ class GroupVerbs(Asks):
         rows = [{"topic": topic, "partition": index, "offset": at} for (topic, index), at in offsets.items()]
         answer = self._wait(f"/groups/{quoted(group)}/wait-for-offsets", {"offsets": rows}, timeout)
         found = {(row["topic"], row["partition"]): row for row in answer["offsets"]}
-        if not answer["reached"]:
-            missing = [
-                f"{topic}-{index} is at {row['offset'] if row['offset'] >= 0 else 'none'}, not {row['wanted']}"
-                for (topic, index), row in found.items()
-                if row["offset"] < row["wanted"]
-            ]
-            note = loop_note("broker.aio.wait_for_committed(...)")
-            raise WaitTimeoutError(f"group {group} after {timeout:g} s: {'; '.join(missing)}{note}")
+        if not answer["met"]:
+            raise late(answer["why"], timeout, "broker.aio.wait_for_committed(...)")
         return {place: row["offset"] for place, row in found.items()}
 
     def wait_for_lag(self, group: str, lag: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> int:
@@ -75,13 +64,8 @@ class GroupVerbs(Asks):
         if topic is not None:
             body["topic"] = topic
         answer = self._wait(f"/groups/{quoted(group)}/wait-for-lag", body, timeout)
-        if not answer["reached"]:
-            of = ", ".join(
-                f"{row['topic']}-{row['partition']}: {row['lag']}" for row in answer["offsets"] if row["lag"]
-            )
-            found = f"has a lag of {answer['lag']} ({of})" if answer["offsets"] else "has no partitions"
-            note = loop_note("broker.aio.wait_for_lag(...)")
-            raise WaitTimeoutError(f"group {group} {found} after {timeout:g} s, not {lag}{note}")
+        if not answer["met"]:
+            raise late(answer["why"], timeout, "broker.aio.wait_for_lag(...)")
         return int(answer["lag"])
 
     def delete_group(self, group: str) -> None:

@@ -92,7 +92,7 @@ def join(cluster: Cluster) -> Iterator[Callable[..., Member]]:
 def test_committed_offsets_are_waited_for(cluster: Cluster, join: Callable[..., Member]) -> None:
     cluster.create_topics({"t": 2})
     cluster.produce("t", "a", "b", partition=1)
-    with pytest.raises(WaitTimeoutError, match=r"group g after 0 s: t-0 is at none, not 1; t-1 is at none, not 2"):
+    with pytest.raises(WaitTimeoutError, match=r"group g: t-0 is at none, not 1; t-1 is at none, not 2, after 0 s"):
         cluster.wait_for_committed("g", {("t", 0): 1, ("t", 1): 2}, timeout=0)
     member = join()
     until(lambda: len(member.seen) == 2, "the records are read")
@@ -105,18 +105,22 @@ def test_committed_offsets_are_waited_for(cluster: Cluster, join: Callable[..., 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_lag_is_waited_for(cluster: Cluster, join: Callable[..., Member], protocol: str) -> None:
     cluster.create_topics({"t": 2})
-    with pytest.raises(WaitTimeoutError, match="group g has no partitions after 0 s, not 0"):
+    with pytest.raises(
+        WaitTimeoutError, match="group g has committed no offset, and its members have no partition, after 0 s"
+    ):
         cluster.wait_for_lag("g", timeout=0)
+    with pytest.raises(WaitTimeoutError, match="no offset of t-0, t-1, and its members have none of them"):
+        cluster.wait_for_lag("g", topic="t", timeout=0)
     cluster.produce("t", "a", "b", "c", partition=1)
     member = join(**{"group.protocol": protocol})
     until(lambda: len(member.seen) == 3, "the records are read")
-    with pytest.raises(WaitTimeoutError, match=r"group g has a lag of 3 \(t-1: 3\) after 0 s, not 2"):
+    with pytest.raises(WaitTimeoutError, match=r"group g has a lag of 3 \(t-1: 3\), not 2, after 0 s"):
         cluster.wait_for_lag("g", 2, timeout=0)
     assert cluster.wait_for_lag("g", 3, timeout=0) == 3
     member.commits.set()
     assert cluster.wait_for_lag("g", timeout=60) == 0
     cluster.produce("t", "d")
-    with pytest.raises(WaitTimeoutError, match="group g has no partitions"):
+    with pytest.raises(WaitTimeoutError, match="group g has no partition of another: there is no such topic"):
         cluster.wait_for_lag("g", topic="another", timeout=0)
     assert cluster.wait_for_lag("g", topic="t", timeout=60) == 0
     assert cluster.committed("g") == {("t", 0): 1, ("t", 1): 3}
@@ -242,7 +246,7 @@ def test_command_line_waits_rebalances_and_expels(cluster: Cluster, join: Callab
     run("rebalance", "g", fails="there is no group g")
     member = join()
     run("wait", "g", "--state", "stable", "--members", "1", "--timeout", "60")
-    run("wait", "g", "--lag", "1", "--timeout", "0.1", fails="group g has a lag of 2 (t-0: 2) after 0.1 s, not 1")
+    run("wait", "g", "--lag", "1", "--timeout", "0.1", fails="group g has a lag of 2 (t-0: 2), not 1, after 0.1 s")
     member.commits.set()
     run("wait", "g", "--lag", "0", "--topic", "t", "--timeout", "60")
     run("wait", "g", "--committed", "t:0=2", "--timeout", "60")

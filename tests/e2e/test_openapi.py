@@ -104,10 +104,14 @@ def arranged(process: Broker, name: str, ends: ExitStack) -> Any:
     if not words and name != "create_topic":
         cluster.produce("orders", "one coffee")
     cluster.snapshot("before" if name == "take_snapshot" else "full")
-    cluster.faults.add(fault="hold", api="EndTxn", name="gate")
+    if name == "wait_for_fault":
+        cluster.faults.add(fault="delay_on", api="Metadata", ms=1, name="gate")
+        Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "billing"}).list_topics(timeout=60)
+    else:
+        cluster.faults.add(fault="hold", api="EndTxn", name="gate")
     if name in ("rebalance", "expel_member"):
         member(ends, cluster.bootstrap_servers)
-    if name == "delete_group":
+    if name in ("delete_group", "wait_for_lag"):
         committer(cluster.bootstrap_servers)
     if "recording" in name:
         cluster.record()
@@ -185,6 +189,10 @@ REFUSED: dict[tuple[str, int], Refuse] = {
     ("produce", 404): lambda c: ("/topics/orders/records", {"records": [{"value": "x", "partition": 9}]}),
     ("produce", 409): lambda c: ("/topics/orders:/records", {"records": [{"value": "x"}]}),
     ("consume", 404): lambda c: ("/topics/nothing/consume", {}),
+    ("consume", 408): lambda c: ("/topics/orders/consume", {"least": 1}),
+    ("wait_for_group", 408): lambda c: ("/groups/none/wait", {"state": "stable"}),
+    ("wait_for_lag", 408): lambda c: ("/groups/none/wait-for-lag", {"lag": 0}),
+    ("verify_requests", 409): lambda c: ("/journal/verify", {"filters": {"api": "EndTxn"}}),
     ("stop_broker", 409): lambda c: (c.stop_broker(1), c.stop_broker(2), ("/brokers/3/stop", None))[-1],
     ("start_broker", 409): lambda c: (c.pause_broker(2), ("/brokers/2/start", None))[-1],
     ("lag_follower", 409): lambda c: (c.stop_broker(2), ("/brokers/2/lag", None))[-1],

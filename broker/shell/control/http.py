@@ -147,6 +147,8 @@ class HttpServer:
             status, answer = await self.answer(head, body)
         except RefusedError as refusal:
             status, answer = refusal.status, self.explain(refusal.status, str(refusal))
+            if refusal.seen:
+                answer = {**refusal.seen, **answer}
         except TimeoutError:
             status, answer = 408, self.explain(408, f"no whole request within {REQUEST_LIMIT_S:.0f} s")
         except (KafkaError, OSError, StorageError) as error:

@@ -27,6 +27,7 @@ DEFAULT_PREFIX: Final = "/_admin"
 
 Handler = Callable[[Any, "Call"], Awaitable[Any]]
 Shape = Any
+CHECK: Final = "false: answer 200 though it is not met"
 _NAMES: Final = {int: "a whole number", str: "a text", bool: "true or false", float: "a number", dict: "an object"}
 
 
@@ -63,6 +64,7 @@ class RefusedError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+        self.seen: Mapping[str, Any] = {}  # what is answered beside the error
 
 
 class Optional_:  # noqa: N801  # reads as the type that it stands for
@@ -131,11 +133,15 @@ class Route:
     media    the Content-Type of an answer that is not JSON.
     example  a body that works, for the description.
     errors   HTTP status -> when it is answered, beyond those that the path, the query and the body imply.
+    unmet    the status where the answer's "met" is false, its "why" as the error; not if the query has check=false.
     name     of the operation, for the description; that of the handler's function unless given.
     tag      what it is about, for the description: set by whoever adds it.
     """
 
-    __slots__ = ("_handler", "about", "body", "errors", "example", "media", "method", "name", "path", "query", "tag")
+    __slots__ = (
+        *("_handler", "about", "body", "errors", "example", "media", "method", "name", "path", "query", "tag"),
+        "unmet",
+    )
 
     def __init__(
         self,
@@ -148,6 +154,7 @@ class Route:
         query: dict[str, str] | None = None,
         example: dict[str, Any] | None = None,
         errors: dict[int, str] | None = None,
+        unmet: int | None = None,
         name: str | None = None,
         media: str = "",
     ) -> None:
@@ -161,6 +168,10 @@ class Route:
         self.body = body
         self.query = query or {}
         self.media = media
+        self.unmet = unmet
+        if unmet is not None:
+            self.query = {**self.query, "check": CHECK}
+            self.errors = {unmet: 'what was waited for is not so: "met" is false, and "why" says it', **self.errors}
         self.example = example
 
     def load(self) -> Handler:
@@ -257,9 +268,21 @@ class Routes:
             owner.recording.called(method, _path(route, found), body, owner.clock.now_ms())
         try:
             handle = (owner.instead(method, route.path) if is_of_cluster else None) or route.load()
-            return await handle(owner, call)
+            return _checked(route, call, await handle(owner, call))
         except ClusterRefusedError as error:
             raise RefusedError(404 if isinstance(error, UnknownSnapshotError) else 409, str(error)) from None
+
+
+def _checked(route: Route, call: Call, answer: Any) -> Any:
+    """The answer, unless it says that something is not met. Errors: RefusedError, with all that was seen."""
+    asked = call.query.get("check", "true")
+    if asked not in ("true", "false"):
+        raise RefusedError(400, f'"check" is true or false, not {asked:.20}')
+    if route.unmet is not None and asked == "true" and not answer["met"]:
+        refusal = RefusedError(route.unmet, answer["why"])
+        refusal.seen = answer
+        raise refusal
+    return answer
 
 
 def _path(route: Route, words: dict[str, str]) -> str:

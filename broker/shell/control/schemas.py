@@ -121,7 +121,8 @@ def released_fault() -> Json:
 
 def awaited_fault() -> Json:
     """A fault that was waited for."""
-    return _with(set_fault(), "reached", {"type": "boolean", "description": "false: it was not so in time"})
+    met = _with(set_fault(), "met", {"type": "boolean", "description": "false: it was not so in time"})
+    return _with(met, "why", {**TEXT, "description": "empty: it was"})
 
 
 def _with(made: Json, name: str, schema: Json) -> Json:

@@ -209,10 +209,7 @@ export class Fault {
   }
 
   private async wait(what: string, n: number, timeoutMs: number): Promise<void> {
-    await wait<FaultState & { reached: boolean }>(
-      this.cluster, `${this.path}/wait`, { [what]: n }, timeoutMs,
-      (is) => `${this.name} (${is.fault}) was to have ${what}=${n}, but has calls=${is.calls}, hits=${is.hits}, held=${is.held}`,
-    );
+    await wait(this.cluster, `${this.path}/wait`, { [what]: n }, timeoutMs);
   }
 
   /** Lets go the `most` oldest that it keeps; without a number all, and replies still to come. Returns how many. */

@@ -18,15 +18,18 @@ export interface Group {
 export type GroupState =
   | "dead" | "empty" | "stable" | "assigning" | "reconciling" | "preparing-rebalance" | "completing-rebalance" | "not-ready";
 
+export interface Waited {
+  met: boolean;
+  why: string;
+}
+
 /** Asks until what is waited for is there. Throws MomusAssertionError: it is not in time. */
-export async function wait<T extends { reached: boolean }>(
-  cluster: Cluster, suffix: string, body: Json, timeoutMs: number, words: (is: T) => string,
-): Promise<T> {
+export async function wait<T extends Waited>(cluster: Cluster, suffix: string, body: Json, timeoutMs: number): Promise<T> {
   for (const end = Date.now() + timeoutMs; ; ) {
     const timeout_ms = Math.max(0, Math.min(end - Date.now(), LONGEST_MS));
-    const answer = await cluster.ask<T>("POST", suffix, { ...body, timeout_ms });
-    if (answer.reached) return answer;
-    if (Date.now() >= end) throw new MomusAssertionError(`${words(answer)} after ${timeoutMs} ms`);
+    const answer = await cluster.ask<T>("POST", `${suffix}?check=false`, { ...body, timeout_ms });
+    if (answer.met) return answer;
+    if (Date.now() >= end) throw new MomusAssertionError(`${answer.why}, after ${timeoutMs} ms`);
   }
 }
 
@@ -48,10 +51,7 @@ export class Groups {
 
   /** Waits until a group has a state and so many members (undefined: any). Returns their ids. */
   async waitFor(group: string, state: GroupState, members?: number, timeoutMs = 10_000): Promise<string[]> {
-    const found = await wait<Group & { reached: boolean; why?: string }>(
-      this.cluster, `/groups${part(group)}/wait`, { state, members }, timeoutMs,
-      (is) => `group ${group} was to be ${state} with ${members ?? "any"} members, but is ${is.state} with ${is.members.length} ${is.why ?? ""}`,
-    );
+    const found = await wait<Group & Waited>(this.cluster, `/groups${part(group)}/wait`, { state, members }, timeoutMs);
     return found.members;
   }
 
@@ -59,18 +59,12 @@ export class Groups {
   async waitForCommitted(group: string, offsets: Offsets, timeoutMs = 10_000): Promise<void> {
     const rows = Object.entries(offsets).flatMap(([topic, partitions]) =>
       Object.entries(partitions).map(([partition, offset]) => ({ topic, partition: Number(partition), offset })));
-    await wait<{ reached: boolean; offsets: unknown }>(
-      this.cluster, `/groups${part(group)}/wait-for-offsets`, { offsets: rows }, timeoutMs,
-      (is) => `group ${group} was to commit ${JSON.stringify(offsets)}, but has ${JSON.stringify(is.offsets)}`,
-    );
+    await wait(this.cluster, `/groups${part(group)}/wait-for-offsets`, { offsets: rows }, timeoutMs);
   }
 
   /** Waits until a group is at most so many records after the ends of its partitions, of all topics or of one. */
   async waitForLag(group: string, lag: number, topic?: string, timeoutMs = 10_000): Promise<void> {
-    await wait<{ reached: boolean; lag: number }>(
-      this.cluster, `/groups${part(group)}/wait-for-lag`, { lag, topic }, timeoutMs,
-      (is) => `group ${group} was to have a lag of ${lag}, but has ${is.lag}`,
-    );
+    await wait(this.cluster, `/groups${part(group)}/wait-for-lag`, { lag, topic }, timeoutMs);
   }
 
   /** Lets the members of a classic group join again; others get the next epoch. Returns their ids. */

@@ -191,7 +191,7 @@ def test_labels_tell_version_and_source(image: str):
     assert told["revision"]
 
 
-def test_volume_where_another_image_keeps_its_data_is_named_and_may_be_used(start: Start, volume: str):
+def test_volume_where_another_image_keeps_its_data_is_named_and_may_be_used(volume: str, start: Start):
     container = start("-v", f"{volume}:/bitnami/kafka")
     told = (
         "data is in /var/lib/momus, not in the volume at /bitnami/kafka: KAFKA_LOG_DIRS=/bitnami/kafka/momus keeps it"

@@ -185,7 +185,7 @@ def member(trio: Broker, name: str):
 def test_group_is_waited_for_rebalanced_and_its_member_expelled(trio, good, refused, name, member):
     assert good("group", "wait", name, "--state", "stable", "--members", "1") == ""
     told = refused("group", "wait", name, "--state", "empty", "--timeout", "0.01")
-    assert told == f"1 Error: group {name} is stable with 1 members after 0.01 s, not empty"
+    assert told == f"1 Error: group {name} is stable with 1 member, not empty, after 0.01 s"
     assert good("group", "rebalance", name) == f"{name} rebalances\n"
     assert refused("group", "expel", name, "another").startswith("1 Error: ")
     assert good("group", "expel", name, member) == f"expelled {member}\n"
@@ -196,7 +196,7 @@ def test_group_is_waited_for_until_its_offsets_are_there(trio, good, refused, na
     trio.create_topic(name)
     trio.produce(name, "x")
     told = refused("group", "wait", name, "--committed", f"{name}:0=0", "--timeout", "0.01")
-    assert told == f"1 Error: group {name} after 0.01 s: {name}-0 is at none, not 0"
+    assert told == f"1 Error: group {name}: {name}-0 is at none, not 0, after 0.01 s"
     trio.control.ask("POST", f"/_admin/groups/{name}/seek", {"to": "earliest", "topic": name})
     assert good("group", "wait", name, "--committed", f"{name}:0=0") == ""
     assert good("group", "wait", name, "--lag", "1", "--topic", name) == ""

@@ -33,6 +33,7 @@ HEARTBEATS: Final[dict[str, tuple[Any, int]]] = {
     "share": (ShareGroupHeartbeatRequest, 1),
     "streams": (StreamsGroupHeartbeatRequest, 0),
 }
+MOST_NAMED: Final = 10
 WHY: Final = "a test has expelled it"
 
 Place = tuple[str, int]  # topic and partition
@@ -70,7 +71,8 @@ class AwaitedOffsets(NamedGroup):
     """Offsets that were waited for."""
 
     offsets: list[WantedRow]
-    reached: bool
+    met: bool
+    why: str
 
 
 class AwaitedLag(NamedGroup):
@@ -78,7 +80,8 @@ class AwaitedLag(NamedGroup):
 
     lag: int
     offsets: list[LagRow]
-    reached: bool
+    met: bool
+    why: str
 
 
 async def delete_group(cluster: ClusterServer, call: Call) -> NamedGroup:
@@ -137,16 +140,28 @@ async def wait_for_offsets(cluster: ClusterServer, call: Call) -> AwaitedOffsets
     """Wait until a group has committed these offsets, or later ones. Errors: RefusedError."""
     wanted = {(row["topic"], row["partition"]): row["offset"] for row in call.body["offsets"]}
 
-    async def look(client: LocalClient) -> tuple[bool, list[WantedRow]]:
+    async def look(client: LocalClient) -> tuple[str, list[WantedRow]]:
         found = await _committed(cluster, client, call.words["group"])
         rows: list[WantedRow] = [
             {"topic": topic, "partition": index, "offset": found.get((topic, index), -1), "wanted": offset}
             for (topic, index), offset in wanted.items()
         ]
-        return all(each["offset"] >= each["wanted"] for each in rows), rows
+        late = [row for row in rows if row["offset"] < row["wanted"]]
+        parts = [
+            f"{row['topic']}-{row['partition']} is at {_place(row['offset'])}, not {row['wanted']}" for row in late
+        ]
+        return "; ".join(parts), rows
 
-    is_reached, rows = await _wait(cluster, call, look)
-    return {"group": call.words["group"], "offsets": rows, "reached": is_reached}
+    why, rows = await _wait(cluster, call, look)
+    return {"group": call.words["group"], "offsets": rows, "met": not why, "why": why and _of(call, f": {why}")}
+
+
+def _of(call: Call, words: str) -> str:
+    return f"group {call.words['group']:.100}{words}"
+
+
+def _place(offset: int) -> str:
+    return "none" if offset < 0 else str(offset)
 
 
 async def wait_for_lag(cluster: ClusterServer, call: Call) -> AwaitedLag:
@@ -159,29 +174,46 @@ async def wait_for_lag(cluster: ClusterServer, call: Call) -> AwaitedLag:
     if most < 0:
         raise RefusedError(400, '"lag" takes 0 or more')
 
-    async def look(client: LocalClient) -> tuple[bool, list[LagRow]]:
+    async def look(client: LocalClient) -> tuple[str, list[LagRow]]:
         rows = [row for row in await _lags(cluster, client, group) if topic in (None, row["topic"])]
-        return bool(rows) and sum(row["lag"] for row in rows) <= most, rows
+        lag = sum(row["lag"] for row in rows)
+        if not rows:
+            return await _nothing_there(client, topic), rows
+        of = ", ".join(f"{row['topic']}-{row['partition']}: {row['lag']}" for row in rows if row["lag"])
+        return "" if lag <= most else f"has a lag of {lag} ({of}), not {most}", rows
 
-    is_reached, rows = await _wait(cluster, call, look)
-    return {"group": group, "lag": sum(row["lag"] for row in rows), "offsets": rows, "reached": is_reached}
+    why, rows = await _wait(cluster, call, look)
+    lag = sum(row["lag"] for row in rows)
+    return {"group": group, "lag": lag, "offsets": rows, "met": not why, "why": why and _of(call, f" {why}")}
 
 
 async def _wait(
-    cluster: ClusterServer, call: Call, look: Callable[[LocalClient], Awaitable[tuple[bool, T]]]
-) -> tuple[bool, T]:
-    """Look until it is reached, or the time is over. While there is no coordinator or leader, it is not reached."""
+    cluster: ClusterServer, call: Call, look: Callable[[LocalClient], Awaitable[tuple[str, T]]]
+) -> tuple[str, T]:
+    """Look until there is no "why not", or the time is over. While there is no coordinator or leader, it is not met."""
     async with _Asked(cluster) as client:
         with Wait(cluster, call.body.get("timeout_ms", 0), LOOK_AGAIN_S) as wait:
             while True:
                 try:
-                    is_reached, found = await look(client)
-                    if is_reached or wait.is_over:
-                        return is_reached, found
+                    why, found = await look(client)
+                    if not why or wait.is_over:
+                        return why, found
                 except (KafkaError, RefusedError) as error:  # another broker may lead soon
                     if wait.is_over:
                         raise RefusedError(409, str(error) or type(error).__name__) from None
                 await wait.pause()
+
+
+async def _nothing_there(client: LocalClient, topic: str | None) -> str:
+    """Why a group has no lag: which partitions it has neither committed nor given to a member."""
+    if topic is None:
+        return "has committed no offset, and its members have no partition"
+    partitions = sorted(await leaders_of(client, topic))
+    if not partitions:
+        return f"has no partition of {topic:.100}: there is no such topic"
+    names = ", ".join(f"{topic:.100}-{each}" for each in partitions[:MOST_NAMED])
+    more = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
+    return f"has committed no offset of {names}{more}, and its members have none of them"
 
 
 async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list[LagRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.shell.control.calls.group_members import describe
 from broker.shell.control.calls.records import LOOK_AGAIN_S
@@ -29,10 +29,10 @@ class GroupState(TypedDict):
 
 
 class AwaitedGroup(GroupState):
-    """A group that was waited for; `why`: its coordinator does not answer."""
+    """A group that was waited for."""
 
-    why: NotRequired[str]
-    reached: bool
+    met: bool
+    why: str
 
 
 class CommittedRow(TypedDict):
@@ -56,7 +56,7 @@ async def show_group(cluster: ClusterServer, call: Call) -> GroupState:
 async def wait_for_group(cluster: ClusterServer, call: Call) -> AwaitedGroup:
     """Wait until a group has a state, and so many members. Errors: RefusedError, StorageError, OSError.
 
-    While its coordinator does not answer, it is Unknown, and `why` says more.
+    While its coordinator does not answer, it is Unknown.
     """
     body, group = call.body, call.words["group"]
     state, members, timeout_ms = STATES.get(body["state"]), body.get("members"), body.get("timeout_ms", 0)
@@ -66,21 +66,30 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> AwaitedGroup:
     try:
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
-                why = ""
                 try:
                     found = await _describe(cluster, client, group)
                 except (KafkaError, RefusedError) as error:  # another broker may lead soon
-                    why = str(error) or type(error).__name__
                     found = {"group": group, "state": "Unknown", "type": "", "members": []}
-                reached = found["state"] == state and members in (None, len(found["members"]))
-                if reached or wait.is_over:
-                    answer: AwaitedGroup = {**found, "why": why, "reached": reached}
-                    if not why:
-                        del answer["why"]
-                    return answer
+                    failure = f": {str(error) or type(error).__name__}"
+                else:
+                    failure = ""
+                met = found["state"] == state and members in (None, len(found["members"]))
+                if met or wait.is_over:
+                    return {**found, "met": met, "why": "" if met else _why(found, body) + failure}
                 await wait.pause()
     finally:
         client.close()
+
+
+def _why(found: GroupState, wanted: dict[str, Any]) -> str:
+    """Why a group is not as it was to be."""
+    as_wanted = wanted["state"] + (f" with {_members(wanted['members'])}" if "members" in wanted else "")
+    is_now = f"{found['state'].lower()} with {_members(len(found['members']))}"
+    return f"group {found['group']:.100} is {is_now}, not {as_wanted}"
+
+
+def _members(count: int) -> str:
+    return f"{count} member{'' if count == 1 else 's'}"
 
 
 async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> GroupState:

@@ -60,7 +60,8 @@ class Consumed(TypedDict):
     """Records that were read; `more`: ask again with `offsets` and `source`."""
 
     records: list[Record]
-    reached: bool
+    met: bool
+    why: str
     more: bool
     offsets: dict[str, int]
     source: str
@@ -148,11 +149,28 @@ async def consume(cluster: ClusterServer, call: Call) -> Consumed:
                 if len(found) >= least or wait.is_over:
                     offsets = {str(each): position for each, position in positions.items() if each in leaders}
                     is_full = len(found) == most
-                    reached = len(found) >= least
-                    return {"records": found, "reached": reached, "more": is_full, "offsets": offsets, "source": source}
+                    why = "" if len(found) >= least else _too_few(topic, body, offsets, len(found))
+                    return {
+                        "records": found,
+                        "met": not why,
+                        "why": why,
+                        "more": is_full,
+                        "offsets": offsets,
+                        "source": source,
+                    }
                 await wait.pause()
     finally:
         client.close()
+
+
+def _too_few(topic: str, body: dict[str, Any], offsets: dict[str, int], found: int) -> str:
+    """Why there are not as many records as are waited for."""
+    if not offsets:
+        return f"there is no {'partition' if 'partition' in body else 'topic'} {topic:.100}" + (
+            f"-{body['partition']}" if "partition" in body else ""
+        )
+    of_key = f" with key {body['key']!r:.100}" if "key" in body else ""
+    return f"{topic:.100} has {found} records{of_key}, not {body['least']}"
 
 
 def _positions(offsets: dict[str, int]) -> dict[int, int]:

@@ -84,7 +84,10 @@ async def wait_for_fault(cluster: ClusterServer, call: Call) -> AwaitedFault:
     with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
         while getattr(fault, what) < least and not wait.is_over:
             await wait.pause()
-    return AwaitedFault({**fault.as_json(), "reached": getattr(fault, what) >= least})
+    shown, count = fault.as_json(), getattr(fault, what)
+    counts = f"calls={fault.calls}, hits={fault.hits}, held={fault.held}"
+    why = "" if count >= least else f"{fault.name} ({shown['fault']}) was to have {what}={least}, but has {counts}"
+    return AwaitedFault({**shown, "met": not why, "why": why})
 
 
 def _find(cluster: ClusterServer, call: Call) -> Fault:
@@ -141,5 +144,6 @@ ROUTES: Final = (
         "Wait until a fault keeps (`held`), or has acted on (`hits`), so many requests.",
         body={"held": Optional_(int), "hits": Optional_(int), "timeout_ms": int},
         example={"hits": 1, "timeout_ms": 0},
+        unmet=408,
     ),
 )

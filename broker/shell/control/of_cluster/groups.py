@@ -43,6 +43,7 @@ ROUTES: Final = (
         body={"state": str, "members": Optional_(int), "timeout_ms": Optional_(int)},
         example={"state": "dead", "timeout_ms": 0},
         errors=NO_ANSWER,
+        unmet=408,
     ),
     Route(
         "POST",
@@ -52,6 +53,7 @@ ROUTES: Final = (
         body={"offsets": [{"topic": str, "partition": int, "offset": int}], "timeout_ms": Optional_(int)},
         example={"offsets": [], "timeout_ms": 0},
         errors=NO_ANSWER,
+        unmet=408,
     ),
     Route(
         "POST",
@@ -61,6 +63,7 @@ ROUTES: Final = (
         body={"lag": int, "topic": Optional_(str), "timeout_ms": Optional_(int)},
         example={"lag": 0, "timeout_ms": 0},
         errors=NO_ANSWER,
+        unmet=408,
     ),
     Route(
         "DELETE",

@@ -252,6 +252,7 @@ ROUTES: Final = (
         'Whether requests that fit the "filters" (those of GET /journal) came so many "times", or within "at_least" (1)'
         ' and "at_most"; "why" not, with what came near.',
         body=EXPECTED,
+        unmet=409,
         example=EXAMPLE,
     ),
     Route(

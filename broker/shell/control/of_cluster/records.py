@@ -78,5 +78,6 @@ ROUTES: Final = (
             "timeout_ms": Optional_(int),
         },
         example={"least": 1, "timeout_ms": 1000},
+        unmet=408,
     ),
 )

@@ -63,9 +63,7 @@ public final class Fault {
     }
 
     private void await(String what, int n, Duration within) {
-        cluster.await(path + "/wait", new HashMap<>(Map.of(what, n)), within,
-            is -> name + " (" + is.path("fault").asText() + ") was to have " + what + "=" + n + ", but has calls=" + is.path("calls")
-                + ", hits=" + is.path("hits") + ", held=" + is.path("held"));
+        cluster.await(path + "/wait", new HashMap<>(Map.of(what, n)), within);
     }
 
     /** Lets go all that it keeps, and replies still to come to it. Returns how many. */
