@@ -251,8 +251,8 @@ class Faults:
         yield from self.unmet_before
         for each in self.list():
             if not each["hits"]:
-                what = {key: value for key, value in each.items() if key not in ("name", "hits", "held", "calls")}
-                matched = f"{each['calls']} requests matched it" if each["calls"] else "no request matched it"
+                what, calls = _in_words(each), each["calls"]
+                matched = f"{calls} request{'' if calls == 1 else 's'} matched it" if calls else "no request matched it"
                 near = () if each["calls"] else self._near_misses(each)
                 yield "\n  ".join((f"the fault {each['name']} never acted ({matched}): {what}", *near))
 
@@ -305,3 +305,17 @@ def _with_trigger(words: dict[str, object]) -> dict[str, object]:
             raise ValueError("seed= goes with with_probability=")
         words = {key: value for key, value in words.items() if key not in NUMBERS} | {"trigger": numbers}
     return words
+
+
+def _in_words(fault: dict[str, Any]) -> str:
+    """A fault as every kit says it: inject_error api=OffsetCommit error=NOT_COORDINATOR."""
+    left_out = ("fault", "name", "hits", "held", "calls")
+    return " ".join([str(fault["fault"]), *(f"{key}={_text(fault[key])}" for key in fault if key not in left_out)])
+
+
+def _text(value: object) -> str:
+    import json  # 1 ms: of a test that fails
+
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    return value if isinstance(value, str) else json.dumps(value)

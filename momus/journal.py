@@ -152,7 +152,8 @@ class Journal:
         if is_within and (high is None or not unknown):
             return entries
         said = (
-            f"{shown(filters)} came {count} times{' as far as is known' if is_within else ''}, expected {wanted.words}"
+            f"{shown(filters)} came {count} time{'' if count == 1 else 's'}"
+            f"{' as far as is known' if is_within else ''}, expected {wanted.words}"
         )
         earlier = [f"{wanted.before} of them before the journal began again"] if wanted.before else []
         if is_within:
@@ -254,7 +255,7 @@ def one_line(entry: Mapping[str, Any]) -> str:
 
     at = datetime.fromtimestamp(entry["at_ms"] / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
     latency = "no reply" if entry["latency_ms"] is None else f"{entry['latency_ms']:.2f} ms"
-    words = [at, f"{entry['api']} v{entry['version']}", latency, entry["client_id"] or "-", entry["connection"]]
+    words = [at, what(entry), latency, entry["client_id"] or "-", entry["connection"]]
     words += [
         f"{key}={names}"
         for key, fields in NAMED.items()
@@ -266,9 +267,10 @@ def one_line(entry: Mapping[str, Any]) -> str:
 
 
 NAMED = {
-    "group": ("group_id", "groups_names", "group_ids"),
+    "group": ("group_id", "groups_names", "group_ids", "groups"),
+    "member": ("members",),  # of LeaveGroup
     "txn": ("transactional_id", "v3_and_below_transactional_id"),
-    "topic": ("topics", "topic_data"),
+    "topic": ("topics", "topic_data", "topic_partitions", "subscribed_topic_names", "groups.topics"),
     "subject": ("subject",),  # of the schema registry
 }
 
@@ -276,16 +278,32 @@ NAMED = {
 def _names(request: dict[str, Any] | None, by_id: dict[str, str], *fields: str) -> str:
     found: list[str] = []
     for field in fields:
-        value = (request or {}).get(field)
-        for each in value if isinstance(value, list) else [value]:
+        for each in _values(request or {}, field):
             name = each if isinstance(each, str) else _name_of(each, by_id)
             if name and name not in found:
                 found.append(name)
     return ",".join(found[:3]) + (",..." if len(found) > 3 else "")
 
 
+def what(entry: Mapping[str, Any]) -> str:
+    """The API and its version; of the schema registry the route and what was asked."""
+    asked = entry["request"] or {}
+    if "route" in asked and "path" in asked:
+        return f"{asked['route']} {asked['method']} {asked['path']}"
+    return f"{entry['api']} v{entry['version']}"
+
+
+def _values(request: dict[str, Any], field: str) -> list[Any]:
+    """What a field holds, one by one; groups.topics: that of each group."""
+    outer, dot, inner = field.partition(".")
+    value = request.get(outer)
+    found = value if isinstance(value, list) else [value]
+    return [each for item in found if isinstance(item, dict) for each in _values(item, inner)] if dot else found
+
+
 def _name_of(item: object, by_id: dict[str, str]) -> str:
     if not isinstance(item, dict):
         return ""
     topic_id = str(item.get("topic_id") or "")
-    return str(item.get("name") or item.get("topic") or by_id.get(topic_id, topic_id))
+    own = item.get("name") or item.get("topic") or item.get("group_id") or item.get("group_instance_id")
+    return str(own or item.get("member_id") or by_id.get(topic_id, topic_id))

@@ -59,7 +59,8 @@ class Expected:
         """Why it is not met. `lines`: what came near, or where too many came, the last of them."""
         is_within, came = self._is_within(seen), self.count(seen)
         shown = " ".join(f"{key}={value}" for key, value in self.filters.items()) or "a request"
-        told = [f"{shown} came {came} times{' as far as is known' if is_within else ''}, expected {self._words}"]
+        times = f"{came} time{'' if came == 1 else 's'}{' as far as is known' if is_within else ''}"
+        told = [f"{shown} came {times}, expected {self._words}"]
         if self.before:
             told.append(f"{self.before} of them before the journal began again")
         if is_within or self.lacks(seen):

@@ -301,9 +301,16 @@ def describe(entry: Entry, ring: Ring, name_of: Callable[[bytes], str] | None = 
 
 
 def _topic_names(request: Any, name_of: Callable[[bytes], str]) -> dict[str, object]:
-    ids = {getattr(topic, "topic_id", b"") for topic in getattr(request, "topics", None) or ()} - {b""}
-    names = {shown_uuid(topic_id): name for topic_id in ids if (name := name_of(topic_id))}
-    return {"topic_names": names} if names else {}
+    if request is None:
+        return {}
+    names: dict[bytes, str] = {}
+
+    def kept(topic_id: bytes) -> str:
+        return names.setdefault(topic_id, name_of(topic_id))
+
+    named_in(request, kept)
+    told = {shown_uuid(topic_id): name for topic_id, name in names.items() if name}
+    return {"topic_names": told} if told else {}
 
 
 def _of_registry(kept: bytes, head_bytes: int) -> Any:

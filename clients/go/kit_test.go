@@ -128,11 +128,11 @@ func TestExpectationThatIsNotMetFailsItsTestAndTheReportHasTheLastRequests(t *te
 		cluster.Journal.Expect(Exactly(2), API("ApiVersions"))
 		greet(t, cluster)
 		cluster.Reset()
-		if left := cluster.Unmet(); len(left) != 1 || !strings.Contains(left[0], "came 1 times") {
+		if left := cluster.Unmet(); len(left) != 1 || !strings.Contains(left[0], "came 1 time") {
 			t.Errorf("before the end: %v", left)
 		}
 	})
-	if len(told.said) != 1 || !strings.Contains(told.said[0], "api=ApiVersions came 1 times, expected exactly 2") {
+	if len(told.said) != 1 || !strings.Contains(told.said[0], "api=ApiVersions came 1 time, expected exactly 2") {
 		t.Fatal(told.said)
 	}
 	told = run(func(t *inner) {

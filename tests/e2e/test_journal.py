@@ -116,11 +116,11 @@ def test_what_is_asked_is_not_passed_over(broker, wrong, says):
 def test_filter_that_is_none_is_left_out_and_no_request_is_at_most_none(broker, name):
     """None was taken for a name that nobody has: times=0 was true of every client."""
     commit(broker, name, 7)
-    with pytest.raises(JournalError, match="came 1 times, expected exactly 0"):
+    with pytest.raises(JournalError, match="came 1 time, expected exactly 0"):
         broker.journal.verify(api="OffsetCommit", group=name, client_id=None, times=0)
     assert len(broker.journal.entries(api="OffsetCommit", group=name, client_id=None)) == 1
     assert broker.journal.verify(api="EndTxn", group=None, at_most=0) == []
-    with pytest.raises(JournalError, match="came 1 times, expected exactly 0"):
+    with pytest.raises(JournalError, match="came 1 time, expected exactly 0"):
         broker.journal.verify(api="OffsetCommit", group=name, at_most=0)
 
 

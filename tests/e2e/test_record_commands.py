@@ -200,6 +200,26 @@ def test_words_that_are_not_understood_exit_2_with_the_reason(shared_broker, nam
     assert "Traceback" not in done.stderr
 
 
+def test_records_of_partitions_that_a_copy_lacks_go_by_their_keys_with_a_word(shared_broker):
+    address = shared_broker.bootstrap_servers
+    shared_broker.create_topics({"wide": 3, "narrow": 1})
+    for partition in range(3):
+        shared_broker.produce("wide", f"of {partition}", partition=partition, key="k")
+    lines = run("consume", "-t", "wide", "-e", "--json", "-b", address).stdout
+    done = run("produce", "-t", "narrow", "--json", "-b", address, data=lines.encode())
+    assert (done.returncode, done.stderr.count("go by their keys")) == (0, 1)
+    assert "narrow has no partition" in done.stderr
+    assert sorted(record.value for record in shared_broker.consume("narrow", 3)) == [b"of 0", b"of 1", b"of 2"]
+
+
+def test_topic_that_is_not_made_by_itself_is_told_at_once(shared_broker):
+    """With a time limit of ten minutes: it is not waited for."""
+    with shared_broker.create_cluster(config={"auto.create.topics.enable": "false"}) as cluster:
+        address = cluster.bootstrap_servers
+        done = run("produce", "-t", "nowhere", "-v", "x", "-b", address, "--timeout", "600")
+    assert (done.returncode, "UNKNOWN_TOPIC_OR_PARTITION" in done.stderr) == (1, True)
+
+
 def test_topic_or_partition_that_is_not_there_exits_1(shared_broker):
     address = shared_broker.bootstrap_servers
     gone = run("consume", "-t", "nowhere", "-e", "-b", address)

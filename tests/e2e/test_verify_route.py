@@ -84,7 +84,7 @@ def test_expectations_are_verified_over_resets_and_restores_and_can_be_forgotten
     ask(cluster, "POST", "/reset")
     cluster.create_topic("orders")
     (sentence,) = ask(cluster, "GET", "/verify")["unmet"]
-    assert "came 1 times, expected exactly 2\n  1 of them before the journal began again" in sentence
+    assert "came 1 time, expected exactly 2\n  1 of them before the journal began again" in sentence
     commit(cluster, "billing")
     snapshot = cluster.snapshot()
     assert ask(cluster, "GET", "/verify") == {"unmet": []}

@@ -59,7 +59,7 @@ test("an expectation that is not met fails its test, and the report has the last
     await greet(cluster);
     await cluster.reset();
   });
-  assert.match(unmet!.message, /api=ApiVersions came 1 times, expected exactly 2/);
+  assert.match(unmet!.message, /api=ApiVersions came 1 time, expected exactly 2/);
   const thrown = await failure(async (cluster) => {
     await greet(cluster);
     await cluster.journal.verify({ api: "ApiVersions" }, { atLeast: 1, atMost: 1 });

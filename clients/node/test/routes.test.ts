@@ -102,7 +102,7 @@ async function groups(cluster: Cluster): Promise<void> {
   await cluster.groups.waitFor("billing", "empty", 0);
   assert.equal((await cluster.groups.show("billing")).state, "Empty");
   assert.deepEqual(await cluster.groups.committed("billing"), { two: { 0: 1 } });
-  await assert.rejects(cluster.groups.waitFor("billing", "stable", 1, 0), /was to be stable with 1 members, but is Empty/);
+  await assert.rejects(cluster.groups.waitFor("billing", "stable", 1, 0), /is empty with 0 members, not stable with 1 member/);
   await assert.rejects(cluster.groups.rebalance("billing"), /no members/);
   await assert.rejects(cluster.groups.expel("billing", "nobody"));
   await cluster.groups.remove("billing");

@@ -34,6 +34,8 @@ LEADER_MOVES = frozenset(
 class RecordClient(OffsetClient):
     """Produces to and consumes from one topic."""
 
+    _auto_creates: bool | None = None  # None: not asked yet
+
     def _call(self, node_id: int | None, request: Any, version_limit: int | None = None) -> Any:
         """As every client's; a connection that is lost is made again, the first one to any node that is known."""
         if node_id is None and None not in self._connections:
@@ -81,10 +83,19 @@ class RecordClient(OffsetClient):
             leaders = {p.partition_index: p.leader_id for p in row.partitions}
             if not row.error_code and leaders and -1 not in leaders.values():
                 return dict(sorted(leaders.items()))
-            is_new = create and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            is_new = create and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._makes_topics()
             if row.error_code and row.error_code not in LEADER_MOVES and not is_new:
                 check(f"topic {topic}", row.error_code)
             self._pause(give_up, OSError(f"topic {topic}: no leader of all its partitions in {self._timeout_s:g} s"))
+
+    def _makes_topics(self) -> bool:
+        """Whether a topic that somebody asks for is made: where not, it is not waited for."""
+        if self._auto_creates is None:
+            try:
+                self._auto_creates = self.broker_setting("auto.create.topics.enable") != "false"
+            except OSError:
+                self._auto_creates = True  # the setting is not for this user, or no node is known: it is waited for
+        return self._auto_creates
 
     def produce(self, topic: str, partition: int, records: Sequence[Out], *, codec: int, acks: int) -> int:
         """Append records as one batch; the offset of the first. Tries again when leaders move. `acks`: 1 or -1.

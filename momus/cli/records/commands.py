@@ -96,6 +96,7 @@ class _Sender:
     error is sent."""
 
     is_quiet = False
+    _has_told = False
 
     def __init__(self, client: RecordClient, topic: str, partition: int | None, codec: int, acks: int) -> None:
         self._client = client
@@ -114,6 +115,9 @@ class _Sender:
         from protocol.partitioner import choose_partition
 
         partition = record.partition if self._partition is None else self._partition
+        if self._partition is None and partition is not None and partition >= self._count:
+            self._tell_of_absent(partition)
+            partition = None
         if partition is None:
             partition = choose_partition(record.key, self._count, self._turn)
             self._turn += record.key is None
@@ -124,6 +128,13 @@ class _Sender:
         self._bytes += len(record.key or b"") + len(record.value or b"")
         if len(rows) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES or sys.stdin.isatty():
             self.flush()
+
+    def _tell_of_absent(self, partition: int) -> None:
+        """A line of JSON is of a topic that has more partitions: it goes where its key says."""
+        if not self._has_told:
+            self._has_told = True
+            there = f"{self._topic} has no partition {partition}, but 0 to {self._count - 1}"
+            click.echo(f"momus: {there}: records of such partitions go by their keys", err=True)
 
     def flush(self) -> None:
         bases: dict[int, int] = {}

@@ -5,6 +5,7 @@ What came near is shown where something is missing: requests that fit all filter
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.journal.expected import NEAR, Expected, LimitsError
@@ -129,10 +130,23 @@ async def _near(broker: Broker, filters: dict[str, str]) -> list[str]:
 
 async def _of_fault(broker: Broker, fault: Fault) -> str:
     shown = fault.as_json()
-    what = {key: value for key, value in shown.items() if key not in COUNTS}
-    matched = f"{fault.calls} requests matched it" if fault.calls else "no request matched it"
+    what = in_words(shown)
+    calls = f"{fault.calls} request{'' if fault.calls == 1 else 's'}" if fault.calls else "no request"
     near = [] if fault.calls else await _near_fault(broker, shown)
-    return "\n  ".join((f"the fault {fault.name} never acted ({matched}): {what}", *near))
+    return "\n  ".join((f"the fault {fault.name} never acted ({calls} matched it): {what}", *near))
+
+
+def in_words(shown: Mapping[str, object]) -> str:
+    """A fault for readers of any language: inject_error api=OffsetCommit error=NOT_COORDINATOR."""
+    words = [f"{key}={text_of(value)}" for key, value in shown.items() if key not in (*COUNTS, "fault")]
+    return " ".join([str(shown["fault"]), *words])
+
+
+def text_of(value: object) -> str:
+    """A value of a fault, as somebody writes it: names of a list with commas, and JSON's words."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(text_of, value))
+    return str(value) if isinstance(value, str) else json.dumps(value)
 
 
 async def _near_fault(broker: Broker, shown: Mapping[str, object]) -> list[str]:

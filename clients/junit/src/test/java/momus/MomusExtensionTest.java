@@ -196,8 +196,8 @@ class MomusExtensionTest {
         assertEquals(Set.of("faultNeverActs", "faultOfAForkNeverActs", "expectationIsNotMet", "failsItself", "verifyFails"), failed.keySet());
         assertTrue(failed.get("faultNeverActs").getMessage().contains("the fault fault-1 never acted (no request matched it)"));
         assertTrue(failed.get("faultOfAForkNeverActs").getMessage().contains("never acted"));
-        assertTrue(failed.get("expectationIsNotMet").getMessage().contains("api=ApiVersions came 1 times, expected exactly 2"));
-        assertTrue(failed.get("verifyFails").getMessage().contains("came 1 times, expected exactly 3"));
+        assertTrue(failed.get("expectationIsNotMet").getMessage().contains("api=ApiVersions came 1 time, expected exactly 2"));
+        assertTrue(failed.get("verifyFails").getMessage().contains("came 1 time, expected exactly 3"));
         assertEquals("of its own", failed.get("failsItself").getMessage());
         for (String each : List.of("failsItself", "verifyFails"))
             assertTrue(failed.get(each).getSuppressed()[0].getMessage().contains("ApiVersions v0"), each);
