@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from momus.difference import Difference, diff
     from momus.faults import Fault, FaultTimeoutError
     from momus.journal import JournalError
-    from momus.kit.asks import WaitTimeoutError
+    from momus.kit.asks import UnverifiedError, WaitTimeoutError
     from momus.kit.plugin_options import MakeKafkaBroker
     from momus.kit.process import Broker, BrokerError
     from momus.kit.typed import JournalEntry
@@ -40,6 +40,7 @@ __all__ = [
     "NotOnUpstreamError",
     "Record",
     "Snapshot",
+    "UnverifiedError",
     "WaitTimeoutError",
     "__version__",
     "diff",
@@ -64,6 +65,7 @@ _MODULES = {
     "NotOnUpstreamError": "control",
     "Record": "record",
     "Snapshot": "cluster",
+    "UnverifiedError": "kit.asks",
     "WaitTimeoutError": "kit.asks",
     "diff": "difference",
 }

@@ -509,6 +509,12 @@ class AsyncHandle(Twin):
         Errors: ControlError: some are refused, and why.
         """
 
+    async def verify(self) -> None:
+        """Fail where what the test meant to happen did not. Leaving a `with` block without an exception does so too.
+
+        Errors: UnverifiedError: with a sentence for each fault that never acted, and each expectation that is not met.
+        """
+
     async def snapshot(self, name: str | None = None) -> AsyncSnapshot:
         """Keep the cluster as it is: what a restart would find, and how the clock is moved. Returns the name.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from momus.handle import VERIFY, ClusterHandle, settings, unmet_faults
-from momus.kit.asks import Returned
+from momus.kit.asks import Returned, UnverifiedError
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.upstream.cluster_name import ClusterName
 from momus.kit.words import check_users, quoted
@@ -293,7 +293,11 @@ class Cluster(Forkable):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self.close()
+        if exc_type is None and self.is_open and self.keeper is None and self.verifies:
+            if wrong := self.close_verified():
+                raise UnverifiedError("\n".join(wrong))
+        else:
+            self.close()
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name} {self.bootstrap_servers}>"

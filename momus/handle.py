@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Mapping
 
-from momus.kit.asks import WaitTimeoutError, loop_note
+from momus.kit.asks import UnverifiedError, WaitTimeoutError, loop_note
 from momus.kit.group_verbs import GroupVerbs
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.node_verbs import NodeVerbs
@@ -282,6 +282,16 @@ class ClusterHandle(GroupVerbs, NodeVerbs):
         Errors: ControlError: some are refused, and why.
         """
         self._ask("POST", "/create-topics", {"topics": dict(topics), "replicas": replicas, "config": settings(config)})
+
+    verifies = True  # whether leaving its `with` block without an exception verifies it; the fixtures do so themselves
+
+    def verify(self) -> None:
+        """Fail where what the test meant to happen did not. Leaving a `with` block without an exception does so too.
+
+        Errors: UnverifiedError: with a sentence for each fault that never acted, and each expectation that is not met.
+        """
+        if wrong := self.unverified():
+            raise UnverifiedError("\n".join(wrong))
 
     # ---- inside ----
 

@@ -20,6 +20,10 @@ class WaitTimeoutError(AssertionError):
     """What was waited for did not come in time."""
 
 
+class UnverifiedError(AssertionError):
+    """What a test meant to happen did not: a fault never acted, or an expectation of the journal is not met."""
+
+
 def loop_note(call: str) -> str:
     """What to do about a call that has kept the event loop from running; "" where none ran in this thread.
 

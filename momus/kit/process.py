@@ -25,11 +25,12 @@ from functools import partial
 from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
 from momus.kit import child
+from momus.kit.asks import UnverifiedError
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.load_files import loads_of_serve
 from momus.kit.upstream.cluster_name import ClusterName
 from momus.kit.upstream.options import check_upstream, child_options
-from momus.kit.words import check_numbers, check_users
+from momus.kit.words import check_numbers, check_users, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,18 +210,36 @@ class Broker(Forkable):
             self.close()
             raise
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None = None, *error: object) -> None:
+        wrong = []
+        if exc_type is None and self.verifies and self.keeper is None and os.getpid() == self._owner_pid:
+            wrong = [*self.unverified(), *self._others_unmet()]
         self.close()
+        if wrong:
+            raise UnverifiedError("\n".join(wrong))
+
+    def _others_unmet(self) -> list[str]:
+        """What the other clusters that are still open in this process have not met."""
+        control = self._control
+        if control is None or not self.running:
+            return []
+        found = asked(lambda: control.ask("GET", "/_admin/clusters"), True)
+        names = [each["name"] for each in found or () if each["name"] != "default"]
+        wrong = []
+        for name in names:
+            answer = asked(partial(control.ask, "GET", f"/_admin/clusters/{quoted(name)}/verify"), True)
+            wrong += [f"cluster {name}: {sentence}" for sentence in (answer or {"unmet": []})["unmet"]]
+        return wrong
 
     async def __aenter__(self) -> Self:
         import asyncio  # 25 ms
 
         return await asyncio.to_thread(self.__enter__)
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         import asyncio  # 25 ms
 
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(self.__exit__, *error)
 
     # ---- what a test asks ----
 

@@ -36,7 +36,7 @@ def verified(cluster: Cluster, node: pytest.Item | None, words: Mapping[str, Any
     keeper = Keeper()
     if cluster.keeper is not None:
         cluster.keeper.give(cluster)
-    cluster.keeper = keeper
+    cluster.keeper, cluster.verifies = keeper, False
     wrong: list[str] = []
     kept = option(node.config, "keep_failed") if node is not None else ""
     with cluster:

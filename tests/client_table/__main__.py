@@ -61,6 +61,7 @@ class Table:
                 begun = time.monotonic()
                 try:
                     with self.broker.create_cluster(config=CONFIG, journal_mb=JOURNAL_MB) as cluster:
+                        cluster.verifies = False  # that a fault did not act is a finding of the cell
                         found = run(cell, driver, cluster)
                 except Exception:  # of this run: it is missing, and the lane goes on
                     traceback.print_exc()
@@ -88,6 +89,7 @@ class Table:
         made = Driver(client)
         for api in ("Produce", "OffsetCommit"):
             with self.broker.create_cluster(config=CONFIG) as cluster:
+                cluster.verifies = False
                 run(Cell(client, api, NONE), made, cluster)
         return made if made.is_usable else Driver(client)
 

@@ -56,7 +56,7 @@ def _run(to: str, path: str, command: tuple[str, ...]) -> int:
     from momus.client.connect_settings import SETTINGS
 
     proxy = Broker(upstream=to, upstream_config=SETTINGS)
-    proxy.record_file = path
+    proxy.record_file, proxy.verifies = path, False
     with proxy:
         servers = proxy.bootstrap_servers
         environment = {**os.environ, **dict.fromkeys(VARIABLES, servers)}
