@@ -289,7 +289,7 @@ def what(entry: Mapping[str, Any]) -> str:
     """The API and its version; of the schema registry the route and what was asked."""
     asked = entry["request"] or {}
     if "route" in asked and "path" in asked:
-        return f"{asked['route']} {asked['method']} {asked['path']}"
+        return f"{entry['api']} {asked['route']} {asked['method']} {asked['path']}"
     return f"{entry['api']} v{entry['version']}"
 
 

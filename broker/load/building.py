@@ -18,8 +18,9 @@ from broker.load.items import (
     Where,
 )
 from broker.load.problems import LoadError, Problem
+from broker.load.record_lines import CSV, KEYED, VALUES, format_of, read_records
 from broker.load.shapes import plain
-from broker.load.texts import Text, read_lines
+from broker.load.texts import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from broker.load.problems import Path
 
     Fetch = Callable[[str, str], tuple[str, str]]
+
+
+OF_A_FILE = ("records_format", "records_separator", "records_key")
 
 
 class Builder:
@@ -85,7 +89,9 @@ class Builder:
         self._once(where, "topic", given["name"])
         rows = [self._row(where.at("records", at), row) for at, row in enumerate(given.get("records", ()))]
         if "records_from" in given:
-            rows += self._rows_from(where, given["records_from"])
+            rows += self._rows_from(where, given)
+        elif idle := [name for name in OF_A_FILE if name in given]:
+            self.problems.append(where.problem("has no effect without records_from", idle[0]))
         config = {key: values.setting_text(value) for key, value in given.get("config", {}).items()}
         partitions, replicas = given.get("partitions", -1), given.get("replicas", -1)
         self._load.topics.append(TopicItem(where, given["name"], partitions, replicas, config, rows))
@@ -103,10 +109,17 @@ class Builder:
             None if moment is None else self._try(where, lambda: values.moment_ms(moment), "timestamp"),
         )
 
-    def _rows_from(self, where: Where, name: str) -> list[Row]:
+    def _rows_from(self, where: Where, given: dict[str, Any]) -> list[Row]:
+        name = given["records_from"]
+        form = format_of(name, given.get("records_format"))
+        separator, key = given.get("records_separator"), given.get("records_key")
+        if separator is not None and form != KEYED:
+            self.problems.append(where.problem(f"has no effect with records_format {form}", "records_separator"))
+        if key is not None and form not in (CSV, VALUES):
+            self.problems.append(where.problem(f"has no effect with records_format {form}", "records_key"))
         content = self._file(where, name, "records_from")
         try:
-            text = None if content is None else read_lines(*content)
+            text = None if content is None else read_records(*content, form, separator, key)
         except LoadError as error:
             self.problems += error.problems
             return []

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from broker.authorization.access import OPERATION_NAMES
 from broker.faults.kinds import KINDS
+from broker.load.record_lines import FORMATS
 from broker.load.shapes import Either, Fields, Flag, Items, Names, Number, Scalar, Shape, Whole, Words
 
 VERSION: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -57,6 +58,9 @@ TOPIC: Final = Fields(
     config=Names(Scalar(), "Kafka's topic settings"),
     records=Items(RECORD, "in this order"),
     records_from=Words("a file beside this one with a record in each line, after those of `records`"),
+    records_format=Words("of that file: by its ending unless given, .csv csv, .txt lines, others records", FORMATS),
+    records_separator=Words("between key and value of `keyed`; : unless given"),
+    records_key=Words("the column of `csv`, or the field of `values`, that is the key"),
 )
 GROUP: Final = Fields(
     "One group without members.",

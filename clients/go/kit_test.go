@@ -346,3 +346,23 @@ func TestProcessEndsWithTheRunEvenByKill9(t *testing.T) {
 		}
 	}
 }
+
+func TestClusterIsFilledFromAFileAndWhatItNames(t *testing.T) {
+	folder := t.TempDir()
+	document := `{"topics": [{"name": "orders", "records_from": "orders.csv", "records_key": "id"}]}`
+	for name, text := range map[string]string{"orders.json": document, "orders.csv": "id,item\n7,coffee\n", ".hidden.json": "{"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{folder, filepath.Join(folder, "orders.json")} {
+		cluster := New(t, ClusterOptions{Load: path})
+		if found := cluster.Consume("orders", 1)[0]; string(found.Key) != "7" || string(found.Value) != `{"id":"7","item":"coffee"}` {
+			t.Fatal(found)
+		}
+	}
+	told := run(func(t *inner) { New(t, ClusterOptions{Load: filepath.Join(folder, "nothing.json")}) })
+	if len(told.said) != 1 || !strings.Contains(told.said[0], "nothing.json") {
+		t.Fatal(told.said)
+	}
+}

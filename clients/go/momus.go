@@ -44,7 +44,7 @@ type ClusterOptions struct {
 	Security string            // sasl_ssl, sasl_plaintext, ssl or mtls
 	Users    map[string]string // name -> password
 	Topics   map[string]int    // name -> partitions
-	Load     any               // what the cluster is filled with, as docs/load.md tells
+	Load     any               // what the cluster is filled with, as docs/load.md tells: a document, or the path of a file or a folder
 	Journal  int               // bytes of the last requests that are kept; 4 MB; -1: none
 	Listen   string            // HOST:PORT; a free port of 127.0.0.1
 }

@@ -3,6 +3,9 @@ package momus
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -40,15 +43,53 @@ func (c *Cluster) CreateTopics(topics map[string]int, options TopicOptions) {
 	c.ask("POST", "/create-topics", options.words(map[string]any{"topics": topics}), nil)
 }
 
-// Load fills the cluster with what a document says (docs/load.md), and returns what was loaded, in numbers. ifPresent is
-// fail, or skip: what is there already stays as it is.
-func (c *Cluster) Load(document any, ifPresent string) map[string]int {
+// Load fills the cluster with what a document says (docs/load.md), or a file or a folder of files, named by a text: YAML,
+// JSON or TOML, with what they name beside them. It returns what was loaded, in numbers. ifPresent is fail, or skip: what
+// is there already stays as it is.
+func (c *Cluster) Load(load any, ifPresent string) map[string]int {
 	c.tb.Helper()
 	answer := struct {
 		Loaded map[string]int `json:"loaded"`
+		Needs  []string       `json:"needs"`
 	}{}
-	c.ask("POST", "/load", map[string]any{"document": document, "if_present": ifPresent}, &answer)
-	return answer.Loaded
+	path, isPath := load.(string)
+	if !isPath {
+		c.ask("POST", "/load", map[string]any{"document": load, "if_present": ifPresent}, &answer)
+		return answer.Loaded
+	}
+	needs, err := documents(path)
+	for files := map[string]string{}; err == nil; needs = answer.Needs {
+		for _, name := range needs {
+			text, failed := os.ReadFile(name)
+			if failed != nil {
+				c.tb.Fatalf("momus: %v", failed)
+			}
+			files[name] = string(text)
+		}
+		c.ask("POST", "/load", map[string]any{"files": files, "if_present": ifPresent}, &answer)
+		if len(answer.Needs) == 0 {
+			return answer.Loaded
+		}
+	}
+	c.tb.Fatalf("momus: %v", err)
+	return nil
+}
+
+// documents are the file of a path, or those in the folder, by name; hidden ones are left out.
+func documents(path string) ([]string, error) {
+	about, err := os.Stat(path)
+	if err != nil || !about.IsDir() {
+		return []string{filepath.ToSlash(path)}, err
+	}
+	entries, err := os.ReadDir(path)
+	found := []string{}
+	for _, each := range entries {
+		ending := filepath.Ext(each.Name())
+		if !each.IsDir() && each.Name()[0] != '.' && strings.Contains(" .json .toml .yaml .yml ", " "+ending+" ") {
+			found = append(found, filepath.ToSlash(filepath.Join(path, each.Name())))
+		}
+	}
+	return found, err
 }
 
 // Message is a record to produce. A key is a text, bytes or nil; a value also a map, a slice or a struct, which becomes

@@ -1,8 +1,8 @@
 /** One cluster of a momus. */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, join, sep } from "node:path";
 import { type Json, MomusAssertionError, part, query } from "./control.js";
 import { Faults } from "./faults.js";
 import { Groups } from "./groups.js";
@@ -29,8 +29,8 @@ export interface ClusterOptions {
   users?: Record<string, string>;
   /** Name to number of partitions. */
   topics?: Record<string, number>;
-  /** What it is filled with (docs/load.md). */
-  load?: Json;
+  /** What it is filled with (docs/load.md): a document, or the path of a file or a folder. */
+  load?: Json | string;
   /** Bytes of the last requests that are kept; 4 MB. 0: none. */
   journalBytes?: number;
   /** HOST:PORT; 127.0.0.1 and a free port. */
@@ -129,10 +129,23 @@ export class Cluster implements Side {
     await this.ask("POST", "/create-topics", { topics, ...options });
   }
 
-  /** Fills it with what a document says (docs/load.md). Returns what was loaded, in numbers. */
-  async load(document: Json, ifPresent: "fail" | "skip" = "fail"): Promise<Record<string, number>> {
-    const answer = await this.ask<{ loaded: Record<string, number> }>("POST", "/load", { document, if_present: ifPresent });
-    return answer.loaded;
+  /**
+   * Fills it with what a document says (docs/load.md), or a file or a folder of files, named by a path: YAML, JSON or TOML,
+   * with what they name beside them. Returns what was loaded, in numbers.
+   */
+  async load(load: Json | string, ifPresent: "fail" | "skip" = "fail"): Promise<Record<string, number>> {
+    if (typeof load !== "string") return (await this.fill({ document: load, if_present: ifPresent })).loaded;
+    const files: Record<string, string> = {};
+    for (let needs = await documents(load); ; ) {
+      for (const name of needs) files[name] = await readFile(name, "utf8");
+      const answer = await this.fill({ files, if_present: ifPresent });
+      if (answer.needs.length === 0) return answer.loaded;
+      needs = answer.needs;
+    }
+  }
+
+  private fill(body: Json): Promise<{ loaded: Record<string, number>; needs: string[] }> {
+    return this.ask("POST", "/load", body);
   }
 
   /** Appends a record for each message. The topic is made if it is not there. Returns where each of them is. */
@@ -293,3 +306,15 @@ export class Snapshot implements Side {
 }
 
 export { type Key, encoded };
+
+/** The file of a path, or those in the folder, by name; hidden ones are left out. */
+async function documents(path: string): Promise<string[]> {
+  if (!(await stat(path)).isDirectory()) return [slashed(path)];
+  const entries = await readdir(path, { withFileTypes: true });
+  const names = entries.filter((each) => each.isFile() && /^[^.].*\.(json|toml|ya?ml)$/.test(each.name)).map((each) => each.name);
+  return names.sort().map((name) => slashed(join(path, name)));
+}
+
+function slashed(path: string): string {
+  return path.split(sep).join("/");
+}

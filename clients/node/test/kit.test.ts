@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { mkdtemp, readdir } from "node:fs/promises";
+import { mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -83,6 +83,19 @@ test("the run of a failed test is kept", async () => {
   assert.match(kept!, /^inner_test-/);
   const [program, ...words] = find();
   await promisify(execFile)(program!, [...words, "replay", join(folder, kept!)]);
+});
+
+test("a cluster is filled from a file and what it names, or a folder", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "load "));
+  await writeFile(join(folder, "orders.json"), '{"topics": [{"name": "orders", "records_from": "orders.csv", "records_key": "id"}]}');
+  await writeFile(join(folder, "orders.csv"), "id,item\n7,coffee\n");
+  await writeFile(join(folder, ".hidden.json"), "{");
+  for (const load of [folder, join(folder, "orders.json")])
+    await withCluster({ load }, async (cluster) => {
+      const [found] = await cluster.consume("orders", 1);
+      assert.deepEqual([String(found!.key), String(found!.value)], ["7", '{"id":"7","item":"coffee"}']);
+    })();
+  await assert.rejects(withCluster({ load: join(folder, "nothing.json") }, async () => {})(), /nothing\.json/);
 });
 
 test("records go there and back", withCluster({ topics: { t: 3 } }, async (cluster) => {

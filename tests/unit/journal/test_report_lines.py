@@ -74,7 +74,7 @@ def test_request_of_the_registry_has_its_route():
     request = {"route": "RegisterSchema", "method": "POST", "path": "/subjects/orders-value/versions"}
     entry = {**HEAD, "api": "Registry", "version": 0, "request": {**request, "subject": "orders-value"}}
     line = one_line(entry)
-    assert "RegisterSchema POST /subjects/orders-value/versions  1.50 ms" in line
+    assert "Registry RegisterSchema POST /subjects/orders-value/versions  1.50 ms" in line
     assert line == one_line_of_the_kit(entry)
 
 

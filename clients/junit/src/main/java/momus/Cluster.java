@@ -105,11 +105,15 @@ public final class Cluster implements AutoCloseable, Side {
         ask("POST", "/create-topics", Map.of("topics", topics));
     }
 
-    /** Fills it with what a document says (docs/load.md). {@code ifPresent}: fail, or skip. Returns what was loaded. */
-    public Map<String, Integer> load(Object document, String ifPresent) {
+    /**
+     * Fills it with what a document says (docs/load.md): maps and lists, or a {@link Path} of a file or a folder of files, as
+     * YAML, JSON or TOML, with what they name beside them. {@code ifPresent}: fail, or skip. Returns what was loaded.
+     */
+    public Map<String, Integer> load(Object load, String ifPresent) {
+        JsonNode answer = load instanceof Path path ? LoadFiles.sent(this, path, ifPresent)
+            : ask("POST", "/load", Map.of("document", load, "if_present", ifPresent));
         Map<String, Integer> loaded = new HashMap<>();
-        ask("POST", "/load", Map.of("document", document, "if_present", ifPresent)).path("loaded").fields()
-            .forEachRemaining(each -> loaded.put(each.getKey(), each.getValue().asInt()));
+        answer.path("loaded").fields().forEachRemaining(each -> loaded.put(each.getKey(), each.getValue().asInt()));
         return loaded;
     }
 

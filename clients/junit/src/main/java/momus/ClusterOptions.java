@@ -84,7 +84,7 @@ public final class ClusterOptions {
         return with("listen", address);
     }
 
-    /** What it is filled with, as docs/load.md tells: maps and lists. */
+    /** What it is filled with, as docs/load.md tells: maps and lists, or the {@link java.nio.file.Path} of a file or a folder. */
     public ClusterOptions load(Object document) {
         load = document;
         return this;

@@ -43,6 +43,9 @@ public @interface MomusCluster {
     /** Users, each as "alice:secret". */
     String[] users() default {};
 
+    /** A file or a folder that fills it (docs/load.md), from the folder of the run or on the class path; none: nothing. */
+    String load() default "";
+
     /** Bytes of the last requests that are kept; 0: none. */
     int journalBytes() default 4 << 20;
 }

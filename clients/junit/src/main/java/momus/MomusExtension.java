@@ -75,6 +75,8 @@ public final class MomusExtension implements ParameterResolver, AfterEachCallbac
                 throw new IllegalArgumentException("@MomusCluster(config): \"" + each + "\" is not NAME=VALUE");
             options.config(parts[0], parts[1]);
         }
+        if (!words.load().isEmpty())
+            options.load(LoadFiles.named(words.load(), Thread.currentThread().getContextClassLoader()));
         for (String each : words.users()) {
             String[] parts = each.split(":", 2);
             options.user(parts[0], parts.length == 1 ? "" : parts[1]);

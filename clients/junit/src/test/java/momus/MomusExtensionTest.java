@@ -92,6 +92,22 @@ class MomusExtensionTest {
     }
 
     @Test
+    @MomusCluster(load = "load/orders.json")
+    void clusterIsFilledFromAFileOnTheClassPathAndWhatItNames(Cluster cluster) {
+        Received found = cluster.consume("orders", 1).get(0);
+        assertEquals("7", new String(found.key()));
+        assertEquals("{\"id\":\"7\",\"item\":\"coffee\"}", new String(found.value()));
+    }
+
+    @Test
+    void clusterIsFilledFromAFolder(Momus momus) {
+        try (Cluster cluster = momus.newCluster(ClusterOptions.none().load(Path.of("src/test/resources/load")))) {
+            assertEquals(1, cluster.consume("orders", 1).size());
+            assertThrows(MomusException.class, () -> cluster.load(Path.of("nothing.json"), "fail"));
+        }
+    }
+
+    @Test
     void forkGoesOnAloneAndDiffTellsWhatIsDifferent(Cluster cluster, Momus momus) {
         cluster.produce("orders", "a");
         Snapshot full = cluster.snapshot("full");
