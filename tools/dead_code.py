@@ -48,6 +48,7 @@ USED_ELSEWHERE = {
     "restart": "users, of a broker",
     "ui_url": "users, of a broker",
     "registry_url": "users, of a broker",
+    "verify": "users, of a cluster",
     "aio": "users, of a broker",
     "get_bootstrap_server": "users who come from testcontainers",
     "pytest_*": "pytest",

@@ -89,7 +89,7 @@ class RecordClient(OffsetClient):
             self._pause(give_up, OSError(f"topic {topic}: no leader of all its partitions in {self._timeout_s:g} s"))
 
     def _makes_topics(self) -> bool:
-        """Whether a topic that somebody asks for is made: where not, it is not waited for."""
+        """Whether a topic that a client asks for is made: where not, it is not waited for."""
         if self._auto_creates is None:
             try:
                 self._auto_creates = self.broker_setting("auto.create.topics.enable") != "false"

@@ -143,7 +143,7 @@ def in_words(shown: Mapping[str, object]) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value of a fault, as somebody writes it: names of a list with commas, and JSON's words."""
+    """A value of a fault, as a reader expects it: names of a list with commas, and JSON's words."""
     if isinstance(value, (list, tuple)):
         return ",".join(map(text_of, value))
     return str(value) if isinstance(value, str) else json.dumps(value)
