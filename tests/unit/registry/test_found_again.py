@@ -42,6 +42,24 @@ def test_version_is_free_once_what_refers_to_it_is_gone_for_good(ordered):
     assert ordered.state.facts()["referrers"] == {}
 
 
+@pytest.mark.parametrize("is_referred", [True, False])
+def test_deleted_version_that_comes_again_is_kept_where_something_deleted_refers_to_it(registry, is_referred):
+    registry.register("money", MONEY)
+    if is_referred:
+        registry.register("order", ORDER, references=FIRST)
+        registry.ask("DELETE", "/subjects/order")
+    registry.ask("DELETE", "/subjects/money")
+    assert registry.register("money", MONEY)["version"] == 2
+    assert registry.ask("GET", "/subjects/money/versions?deleted=true") == ([1, 2] if is_referred else [2])
+
+
+@pytest.mark.parametrize("version", [2, 3, 9])
+def test_version_that_is_not_the_next_one_is_refused(registry, version):
+    answer = registry.register("money", MONEY, version=version)
+    assert answer[1:] == (42201, "Version is not one more than previous version")
+    assert registry.register("money", MONEY, version=1)["version"] == 1
+
+
 def test_reference_to_the_latest_of_nothing_is_refused(registry):
     assert registry.register("order", ORDER, references=LATEST)[:2] == (422, 42201)
 
