@@ -43,19 +43,17 @@ def get_config(state: RegistryState, ask: Ask) -> Decision:
     """GET /config and /config/{subject}. Errors: RegistryError."""
     subject = setting_subject(ask)
     if ask.flag("defaultToGlobal"):
-        return Decision(_shown(state.config(subject)))
+        return Decision(state.config(subject))
     if subject is not None and subject != GLOBAL and subject not in state.configs:
         raise errors.no_config(subject)
-    return Decision(_shown({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})}))
-
-
-def _shown(config: Json) -> Json:
-    """A config without the texts that are set to nothing."""
-    return {key: value for key, value in config.items() if value != ""}
+    return Decision({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})})
 
 
 def put_config(state: RegistryState, ask: Ask) -> Decision:
-    """PUT /config and /config/{subject}: what is named changes, the rest stays. Errors: RegistryError."""
+    """PUT /config and /config/{subject}: what is named changes, the rest stays. Errors: RegistryError.
+
+    A text that is set to nothing is answered, and no longer stored.
+    """
     subject = setting_subject(ask)
     changed = _changes(ask.body)
     check_writable(state, subject)
@@ -64,7 +62,8 @@ def put_config(state: RegistryState, ask: Ask) -> Decision:
     named = {} if subject is None else {"subject": subject}
     answer: Json = {"compatibility": value.get("compatibilityLevel")} if "compatibilityLevel" in value else {}
     answer |= {key: each for key, each in value.items() if key != "compatibilityLevel"}
-    return Decision(answer, (Record(CONFIG, subject, 0, {**named, **value}),))
+    kept = {key: each for key, each in value.items() if each != ""}
+    return Decision(answer, (Record(CONFIG, subject, 0, {**named, **kept}),))
 
 
 def _changes(body: Json) -> Json:
@@ -103,7 +102,7 @@ def delete_config(state: RegistryState, ask: Ask) -> Decision:
     if subject not in (None, GLOBAL) and subject not in state.configs:
         raise errors.subject_not_found(subject)
     check_writable(state, subject)
-    answer = _shown({"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})})
+    answer = {"compatibilityLevel": DEFAULT_LEVEL, **state.configs.get(subject, {})}
     return Decision(answer, (Record(CONFIG, subject, 0, None),))
 
 

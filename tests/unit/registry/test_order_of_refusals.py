@@ -47,6 +47,14 @@ def test_schema_that_is_there_need_not_be_one_as_a_new_one(registry):
     assert registry.register("s", record_of(a=("string", None)), version=-1)["id"] == 1
 
 
+def test_latest_version_alone_is_meant_by_minus_1(registry):
+    registry.register("s", ONE)
+    registry.register("s", TWO)
+    assert registry.register("s", TWO, version=-1)["version"] == 2
+    again = registry.register("s", ONE, version=-1)
+    assert (again["version"], again["metadata"]) == (3, {"properties": {"confluent:version": "3"}})
+
+
 def test_import_gives_a_schema_that_is_there_only_with_its_id(registry):
     registry.ask("PUT", "/mode/s", IMPORT)
     assert registry.register("s", ONE, id=7, version=3)["version"] == 3
@@ -116,6 +124,7 @@ def test_settings_are_answered_as_they_were_given(registry):
     assert registry.ask("DELETE", "/mode/none")[1] == 40401
     assert registry.ask("PUT", "/config/s", {"alias": ""}) == {"alias": ""}
     assert registry.ask("GET", "/config/s") == {"compatibilityLevel": "BACKWARD"}
+    assert registry.ask("PUT", "/config/s", {"normalize": True}) == {"normalize": True}
     assert registry.ask("POST", "/subjects/s/versions", {**text(ONE), "id": 1})["id"] == 1
 
 
