@@ -2,7 +2,7 @@
 
     python tools/binary_packages.py [FOLDER]      what `make binary` has left there (dist) becomes
         FOLDER/npm/momus-kit-VERSION.tgz                  the kit for Node
-        FOLDER/npm/momus-kit-linux-x64-VERSION.tgz        esbuild's way: an optional dependency of the kit
+        FOLDER/npm/momus-kit-linux-x64-VERSION.tgz        installed beside the kit, from its file
         FOLDER/maven/momus-binary-VERSION-linux-x86_64.jar  a resource that the kit for JUnit unpacks once
 
 Go takes the archive itself (clients/go/install).
@@ -54,7 +54,7 @@ def npm_package(archive: Path, folder: Path, machine: str) -> Path:
 def npm_kit(folder: Path) -> Path:
     """The kit itself, packed beside it; `npm pack` compiles it first."""
     kit = names.REPOSITORY / "clients" / "node"
-    subprocess.run(["npm", "install", "--omit=optional", "--silent"], cwd=kit, check=True)
+    subprocess.run(["npm", "ci", "--silent"], cwd=kit, check=True)
     words = ["npm", "pack", "--silent", "--pack-destination", str(folder.resolve())]
     subprocess.run(words, cwd=kit, check=True, stdout=subprocess.DEVNULL)
     found = names.read()

@@ -43,7 +43,6 @@ FOLLOWERS = (
     Follower("broker/shell/control/version.py", r'^VERSION: Final = "(.+)"$', "version"),
     Follower("clients/node/package.json", r'^  "name": "(.+)",$', "npm_package"),
     Follower("clients/node/package.json", r'^  "version": "(.+)",$', "version"),
-    Follower("clients/node/package.json", r'^    "momus-kit-linux-x64": "(.+)"$', "version"),
     Follower("clients/node/src/find.ts", r"^export const platformPackage = `([^$]+)-\$", "npm_package"),
     Follower("clients/node/src/version.ts", r'^export const VERSION = "(.+)";$', "version"),
     Follower("clients/junit/orders/pom.xml", r"^    <momus.version>(.+)</momus.version>$", "version"),

@@ -21,8 +21,8 @@ language() { # name, tools, command
 language Go go "cd go && go test -count=1 ./... && cd orders && go test -count=1 ./..."
 language "Go's other clients" "go gcc" "cd go/libraries && go test -count=1 ./..."
 language Node "node npm" "
-  cd node && npm install --omit=optional --no-audit --no-fund --silent && npm test --silent && npm run --silent build
-  cd orders && npm install --no-audit --no-fund --silent && npm test --silent"
+  cd node && npm ci --no-audit --no-fund --silent && npm test --silent && npm run --silent build
+  cd orders && npm ci --no-audit --no-fund --silent && npm test --silent"
 language "the JVM" "java mvn" "
   cd junit && mvn -B -q install && mvn -B -q -Pjunit6 test && mvn -B -q -f orders/pom.xml test"
 echo "$passed passed, $failed failed"

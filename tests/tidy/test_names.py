@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
@@ -29,3 +32,23 @@ def test_no_other_file_states_the_version() -> None:
         and f"{version}" in file.read_text(encoding="utf-8")
     }
     assert stating <= places | {"README.md"}, "add it to FOLLOWERS in tools/names.py"
+
+
+def test_npm_is_asked_for_no_name_of_ours() -> None:
+    """Anybody may publish a name there that begins with the kit's: our packages are taken from files alone."""
+    files = [*REPOSITORY.glob("clients/*/package*.json"), *REPOSITORY.glob("clients/*/*/package*.json")]
+    assert REPOSITORY / "clients/node/orders/package-lock.json" in files
+    asked = {
+        f"{file.relative_to(REPOSITORY)}: {name}@{version}"
+        for file in files
+        for name, version in dependencies(json.loads(file.read_text(encoding="utf-8")))
+        if name.startswith(names.read().npm_package) and not version.startswith("file:")
+    }
+    assert asked == set()
+
+
+def dependencies(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and version of each dependency of a package.json, or of each package in a package-lock.json."""
+    for package in (manifest, *manifest.get("packages", {}).values()):
+        for kind in ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies"):
+            yield from package.get(kind, {}).items()

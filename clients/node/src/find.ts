@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { MomusError } from "./control.js";
 import { VERSION } from "./version.js";
 
-/** The package that brings the binary for this platform, as npm chooses it by os and cpu. */
+/** The package that brings the binary for this platform: installed from its file, as the kit is, never from npm, where the name is nobody's. */
 export const platformPackage = `momus-kit-${process.platform}-${process.arch}`;
 
 /** The words that start momus. Throws MomusError, which says what to do. */
@@ -16,15 +16,15 @@ export function find(from: string = import.meta.url): string[] {
   try {
     return [createRequire(from).resolve(`${platformPackage}/bin/momus`)];
   } catch {
-    // not installed: npm install --omit=optional, or another platform
+    // not installed, or another platform
   }
   for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
     const found = join(folder, "momus");
     if (folder && isProgram(found)) return [found];
   }
   throw new MomusError(
-    `there is no momus: install ${platformPackage}@${VERSION} (npm leaves it out with --omit=optional), or put one on the PATH ` +
-      "(pip install momus), or set MOMUS_COMMAND to how it is started",
+    `there is no momus: install the file ${platformPackage}-${VERSION}.tgz that comes with the kit's, or put a momus on the PATH, ` +
+      "or set MOMUS_COMMAND to how it is started",
   );
 }
 
