@@ -46,7 +46,8 @@ ALLOWED = {
 
 # Inside broker/ a room imports from its own line and those above it. Types count, and so do imports in functions.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("broker.config", "broker.asks"),
+    ("broker.asks",),
+    ("broker.config",),
     ("broker.turn",),
     ("broker.base",),
     ("broker.wire",),

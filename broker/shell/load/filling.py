@@ -11,11 +11,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks import groups, topics
+from broker.asks.ask import label
+from broker.asks.records import produce
 from broker.config.authorizer_setting import is_authorizer_set
 from broker.faults.errors import FaultError
 from broker.load.problems import LoadError, Problem
 from broker.registry.errors import RegistryError
-from broker.shell.control.calls import producing
+from broker.shell.asking import Asking, ask
 from broker.shell.control.calls import records as calls
 from broker.shell.control.calls.acls import add_acls
 from broker.shell.control.of_cluster.clock import LAST_MS, move_clock
@@ -24,9 +27,6 @@ from broker.shell.load.batches import RecordBatch, batches_of, rules_of, spread
 from broker.shell.load.credentials import add_user, check_user_item
 from broker.shell.load.present import entity_name, find_present, places
 from broker.shell.load.quotas import alter_quotas
-from broker.shell.local_client import LocalClient
-from protocol.errors import ErrorCode
-from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,16 +123,10 @@ class Filling:
         cluster = self._cluster
         there = cluster.broker.metadata.topics.get(topic.name)
         if there is None:
-            client = LocalClient(cluster.broker, cluster.config)
-            try:
-                request = CreateTopicsRequest(
-                    topics=[_creation(topic, self._replicas(topic))], timeout_ms=calls.TIMEOUT_MS, validate_only=True
-                )
-                row = (await client.call(request, calls.CREATE_VERSION)).topics[0]
-            finally:
-                client.close()
+            wanted = topics.new_topic(topic.name, topic.partitions, self._replicas(topic), topic.config)
+            (row,) = await ask(cluster, topics.create([wanted], only_check=True))
             if row.error_code:
-                message = row.error_message or ErrorCode(row.error_code).name
+                message = row.error_message or label(row.error_code)
                 key = next((("config", key) for key in topic.config if key in message), ())
                 return [topic.where.problem(message, *key)]
             count = row.num_partitions
@@ -293,30 +287,13 @@ class Filling:
             body = {"name": topic.name, "partitions": topic.partitions, "replicas": replicas, "config": topic.config}
             await calls.create_topic(cluster, Call({}, {}, body))
             self.counts["topics"] += 1
-        client = LocalClient(cluster.broker, cluster.config)
-        try:
+        with Asking(cluster) as asking:
             for partition in range(len(cluster.broker.metadata.topics[topic.name].partitions)):
                 for batch in self._batches.pop((topic.name, partition), ()):
-                    leaders = await calls.leaders_of(client, topic.name)
-                    await producing.append(client, topic.name, partition, leaders[partition], batch.data)
+                    await asking.ask(produce(topic.name, partition, batch.data))
                     self.counts["records"] += batch.size
-        finally:
-            client.close()
 
     async def _commit(self, group: str, offsets: list[OffsetItem]) -> None:
-        from broker.shell.page.seek import commit_offsets  # 5 ms: not all loads have groups
-
-        committed = [(each.topic, each.partition, each.offset, each.metadata) for each in offsets]
-        client = LocalClient(self._cluster.broker, self._cluster.config)
-        try:
-            if committed:
-                await commit_offsets(self._cluster.broker, client, group, committed)
-        finally:
-            client.close()
-
-
-def _creation(topic: TopicItem, replicas: int) -> CreatableTopic:
-    configs = [CreatableTopicConfig(name=key, value=value) for key, value in topic.config.items()]
-    return CreatableTopic(
-        name=topic.name, num_partitions=topic.partitions, replication_factor=replicas, configs=configs
-    )
+        commits = [groups.Commit(each.topic, each.partition, each.offset, each.metadata) for each in offsets]
+        for refused in await ask(self._cluster, groups.commit(group, commits)) if commits else ():
+            raise RefusedError(409, f"group {group:.100}: {refused}")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.shell.local_client import LocalClient
-from protocol.errors import ErrorCode
-from protocol.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasRequestEntryData, EntityData, OpData
+from broker.asks.ask import label
+from broker.asks.quotas import alter
+from broker.shell.asking import ask
 
 if TYPE_CHECKING:
     from broker.load.items import QuotaItem
     from broker.shell.cluster_server import ClusterServer
-
-VERSION = 1
 
 
 async def alter_quotas(
@@ -21,20 +19,10 @@ async def alter_quotas(
     """Set quotas, or only see whether they can be set. Returns those that were refused, and why."""
     if not quotas:
         return []
-    entries = [
-        AlterClientQuotasRequestEntryData(
-            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in quota.entity.items()],
-            ops=[OpData(key=key, value=value, remove=False) for key, value in quota.rates.items()],
-        )
-        for quota in quotas
-    ]
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        answer = await client.call(AlterClientQuotasRequest(entries=entries, validate_only=validate_only), VERSION)
-    finally:
-        client.close()
+    changes = [(quota.entity.items(), quota.rates) for quota in quotas]
+    rows = await ask(cluster, alter(changes, only_check=validate_only))
     return [
-        (quota, row.error_message or ErrorCode(row.error_code).name)
-        for quota, row in zip(quotas, answer.entries, strict=True)
+        (quota, row.error_message or label(row.error_code))
+        for quota, row in zip(quotas, rows, strict=True)
         if row.error_code
     ]

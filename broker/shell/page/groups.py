@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from broker.asks import groups
 from broker.asks.rows import DeadLetters, GroupDetails, GroupRow, GroupRows, OffsetRow
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.share.dead_letters.addressee import has_queue, objection, queue_of, wants_copies
 from broker.coordinator.share.in_flight import ARCHIVING
 from broker.coordinator.share.state import Key
 from broker.handlers.group_admin import listed
-from broker.shell.control.calls.group_members import describe, share_offsets
+from broker.shell.asking import Asking, ask
+from broker.shell.control.calls.group_members import describe
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
 from broker.shell.metrics.gauges import commits
 from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices, window
@@ -69,13 +70,10 @@ async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
 
 async def _share_lags(cluster: ClusterServer, group: str) -> list[int | None]:
     """The lag of each partition of a share group, which commits nothing; None where it is not known."""
-    client = LocalClient(cluster.broker, cluster.config)
     try:
-        return [row.get("lag") for row in await share_offsets(cluster, client, group)]
+        return [row.get("lag") for row in await ask(cluster, groups.share_offsets(group))]
     except (RefusedError, *UNREADABLE):
         return [None]
-    finally:
-        client.close()
 
 
 def end_of(broker: Broker, topic: str, index: int) -> int | None:
@@ -96,16 +94,13 @@ async def show_group(cluster: ClusterServer, call: Call) -> GroupDetails:
     are on their way there (`archiving`).
     """
     name, broker = call.words["group"], cluster.broker
-    client = LocalClient(broker, cluster.config)
-    try:
-        described = await describe(cluster, client, name)
+    with Asking(cluster) as asking:
+        described = await describe(cluster, asking, name)
         described["assignments"].sort(key=lambda each: (_natural(each["partition"]), each["state"]))
         if described["type"] == "share":
-            described["offsets"] = await share_offsets(cluster, client, name)
+            described["offsets"] = await asking.ask(groups.share_offsets(name))
             described["dead_letters"] = _dead_letters(broker, name, described["offsets"])
             return described
-    finally:
-        client.close()
     owners = {each["partition"]: each["member"] for each in described["assignments"]}
     machine = broker.groups.of(name).machine
     offsets = described["offsets"]

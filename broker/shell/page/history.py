@@ -10,8 +10,8 @@ from broker.coordinator.offsets.provenance import CLIENT, GENERATION, INSTANCE, 
 from broker.coordinator.offsets.replay_run import offset_key
 from broker.coordinator.records import committed_value
 from broker.coordinator.replay import LAST_OFFSET_TYPE
+from broker.shell.asking import Asking
 from broker.shell.control.routes import Call
-from broker.shell.local_client import LocalClient
 from broker.shell.page.messages import read
 from broker.shell.page.tail import newest, topic_name
 from broker.shell.page.windows import number
@@ -75,13 +75,12 @@ async def accepted(cluster: ClusterServer, group: str) -> tuple[list[CommitRow],
     except KafkaError:
         return [], 0
     start = max(partition.log_start_offset, partition.high_watermark - MOST_RECORDS)
-    client = LocalClient(broker, cluster.config)
     rows: list[CommitRow] = []
     scanned = 0
     who = _who({})
     batch = -1
-    try:
-        async for row in read(client, partition, topic.partitions[index].leader, start):
+    with Asking(cluster) as asking:
+        async for row in read(asking, partition, start):
             scanned += 1
             if row.batch != batch:  # its first record says who
                 batch, who = row.batch, _who(dict(row.headers))
@@ -94,8 +93,6 @@ async def accepted(cluster: ClusterServer, group: str) -> tuple[list[CommitRow],
                 verdict = "deleted" if found is None else row.outcome or "accepted"
                 offset = -1 if found is None else found.offset
                 rows.append(_row(row.timestamp_ms, topic_id, place, offset, who, verdict))
-    finally:
-        client.close()
     return rows, scanned
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
-from broker.asks.records import ABORTED, MARKER, NO_OFFSET, Outcomes
-from broker.shell.control.calls.records import offset_at
+from broker.asks.records import ABORTED, MARKER, NO_OFFSET, Outcomes, fetch
+from broker.asks.topics import offset_at
+from broker.shell.asking import Asking
+from broker.shell.control.calls.records import check_answer
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
 from broker.shell.page.texts import FORMS, TextRow, internal, marker, shown
 from broker.shell.page.windows import number
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-)
+from protocol.errors import KafkaError
 from protocol.record_batch import iter_batches, iter_records
 
 if TYPE_CHECKING:
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.page.registry import Registry
 
-FETCH_VERSION = 12  # by topic name
-PIECE_BYTES: Final = 1 << 20
 MOST: Final = 200
 USUAL: Final = 50
 MOST_HEADERS: Final = 50
@@ -112,14 +106,10 @@ async def show_messages(cluster: ClusterServer, call: Call) -> Messages:
         partition = broker.partitions.get(topic, index)
     except KafkaError as error:
         raise RefusedError(409, f"{name}-{index}: {error}") from None
-    leader = topic.partitions[index].leader
-    client = LocalClient(broker, cluster.config)
     first, end = partition.log_start_offset, partition.high_watermark
-    try:
-        start = await start_of(call, client, (name, index), leader, first, end, wanted.limit)
-        rows, position = await page_of(cluster, name, wanted, start, read(client, partition, leader, start))
-    finally:
-        client.close()
+    with Asking(cluster) as asking:
+        start = await start_of(call, asking, (name, index), first, end, wanted.limit)
+        rows, position = await page_of(cluster, name, wanted, start, read(asking, partition, start))
     return {
         "topic": name,
         "partition": index,
@@ -147,12 +137,10 @@ async def page_of(
     return rows, position
 
 
-async def start_of(
-    call: Call, client: LocalClient, place: tuple[str, int], leader: int, first: int, end: int, limit: int
-) -> int:
+async def start_of(call: Call, asking: Asking, place: tuple[str, int], first: int, end: int, limit: int) -> int:
     """The offset to begin with. Errors: RefusedError."""
     if "time_ms" in call.query:
-        found = await offset_at(client, *place, leader, number(call, "time_ms", 0))
+        found = await asking.ask(offset_at(*place, number(call, "time_ms", 0)))
         return found if found >= 0 else end
     return min(max(first, number(call, "offset", max(first, end - limit))), max(first, end))
 
@@ -194,31 +182,18 @@ class Walk:
             self.position = max(self.position, header.next_offset)
 
 
-async def read(client: LocalClient, partition: Partition, leader: int, position: int) -> AsyncIterator[Seen]:
+async def read(asking: Asking, partition: Partition, position: int) -> AsyncIterator[Seen]:
     """The records from an offset to the high watermark, markers included. Errors: RefusedError."""
     ahead = ((first, producer) for producer, first in partition.aborted_transactions(position, NO_OFFSET))
     walk = Walk(partition.index, position, Outcomes(ahead, partition.producers.open))
     while walk.position < partition.high_watermark:
-        data = await _fetch(client, partition, leader, walk.position)
+        found = await asking.ask(fetch(partition.topic.name, partition.index, walk.position))
+        check_answer(found.error_code, str(partition))
+        data = bytes(found.records or b"")
         if not data:
             return
         async for row in walk.rows(data):
             yield row
-
-
-async def _fetch(client: LocalClient, partition: Partition, leader: int, position: int) -> bytes:
-    asked = FetchPartition(partition=partition.index, fetch_offset=position, partition_max_bytes=PIECE_BYTES)
-    request = FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=PIECE_BYTES,
-        isolation_level=0,
-        session_epoch=-1,
-        topics=[FetchTopic(topic=partition.topic.name, partitions=[asked])],
-    )
-    row = (await client.call(request, FETCH_VERSION, leader)).responses[0].partitions[0]
-    _check(row.error_code, str(partition))
-    return bytes(row.records or b"")
 
 
 async def registry_of(cluster: ClusterServer) -> Registry | None:
@@ -262,8 +237,3 @@ async def _by_schema(data: bytes | None, schemas: Registry) -> TextRow | None:
     if found is None or "text" in found:
         return found or undecoded
     return undecoded and {**undecoded, "note": found["note"]}
-
-
-def _check(code: int, what: str) -> None:
-    if code:
-        raise RefusedError(409, f"{what}: {ErrorCode(code).name}")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from broker.shell.asking import Asking
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
 from broker.shell.page.messages import read
 from broker.shell.page.registry import MAGIC, PREFIX_BYTES
 from broker.shell.page.schemas import registry_of
@@ -54,16 +54,14 @@ async def show_use(cluster: ClusterServer, call: Call) -> Use:
     topics = sorted(broker.metadata.topics.values(), key=lambda each: (not subject.startswith(each.name), each.name))
     places = [(topic, index) for topic in topics if not topic.internal for index in range(len(topic.partitions))]
     found: dict[tuple[str, str, int], list[int]] = {}
-    looked, client = 0, LocalClient(broker, cluster.config)
-    try:
+    looked = 0
+    with Asking(cluster) as asking:
         async for topic, index in slices(cluster, places[:MOST_PARTITIONS], 20):
             try:
-                await _look(cluster, client, topic, index, ids, found)
+                await _look(cluster, asking, topic, index, ids, found)
                 looked += 1
             except (*UNREADABLE, RefusedError):  # it has no leader, or is being deleted
                 continue
-    finally:
-        client.close()
     rows: list[UseRow] = [
         {"topic": name, "field": field, "id": number, "records": records, "offset": offset}
         for (name, field, number), (records, offset) in sorted(found.items())
@@ -73,7 +71,7 @@ async def show_use(cluster: ClusterServer, call: Call) -> Use:
 
 async def _look(
     cluster: ClusterServer,
-    client: LocalClient,
+    asking: Asking,
     topic: Topic,
     index: int,
     ids: set[int],
@@ -84,7 +82,7 @@ async def _look(
     if start == end:
         return
     partition = cluster.broker.partitions.get(topic, index)
-    async for row in read(client, partition, topic.partitions[index].leader, max(start, end - NEWEST)):
+    async for row in read(asking, partition, max(start, end - NEWEST)):
         if row.is_control:
             continue
         for field, data in (("key", row.key), ("value", row.value)):

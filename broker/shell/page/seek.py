@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from broker.asks import groups
+from broker.asks.topics import offset_at
 from broker.base.seek import Facts, target
-from broker.shell.control.calls.group_members import describe, share_offsets
-from broker.shell.control.calls.records import check_answer, offset_at
+from broker.shell.asking import Asking
+from broker.shell.control.calls.group_members import describe
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
 from broker.shell.page.topics import UNREADABLE, bounds
-from protocol.errors import ErrorCode
-from protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.share_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from broker.broker import Broker
     from broker.cluster.topics import Topic
     from broker.coordinator.groups.machine import GroupMachine
     from broker.shell.cluster_server import ClusterServer
 
-COMMIT_VERSION: Final = 9  # by topic name
-SHARE_VERSION: Final = 0
 WORDS: Final = ("earliest", "latest", "offset", "shift", "time")
 WITH_NUMBER: Final = ("offset", "shift", "time")
-
-Offset = tuple[str, int, int, str]  # topic, partition, committed offset, metadata
 
 
 class MoveRow(TypedDict):
@@ -62,27 +46,26 @@ async def seek(cluster: ClusterServer, call: Call) -> Seek:
     word, dry_run = body["to"], body.get("dry_run", False)
     if word not in WORDS or (word in WITH_NUMBER) != ("number" in body):
         raise RefusedError(400, f'"to" takes {", ".join(WORDS)}; "number" goes with {", ".join(WITH_NUMBER)} alone')
-    client = LocalClient(broker, cluster.config)
-    try:
-        described = await describe(cluster, client, group)
+    with Asking(cluster) as asking:
+        described = await describe(cluster, asking, group)
         if described["members"]:
             raise RefusedError(409, f"group {group:.100} is {described['state']}: stop its members first")
         machine = broker.groups.of(group).machine
         plan: list[MoveRow] = []
         is_share = described["type"] == "share"
-        starts = await _starts(cluster, client, group) if is_share else _committed(machine, group)
+        starts = await _starts(asking, group) if is_share else _committed(machine, group)
         for topic, index in _places(broker, starts, body):
             before = starts.get((topic, index), -1)
-            after, remark = await _target(broker, client, topic, index, before, word, body.get("number", 0))
+            after, remark = await _target(broker, asking, topic, index, before, word, body.get("number", 0))
             plan.append({"topic": topic, "partition": index, "before": before, "after": after, "remark": remark})
         if not dry_run and plan:
+            after_of = {(row["topic"], row["partition"]): row["after"] for row in plan}
             if is_share:
-                await _alter_starts(broker, client, group, plan)
+                await asking.ask(groups.move_share_group(group, after_of))
             else:
-                offsets = [(row["topic"], row["partition"], row["after"], "") for row in plan]
-                await commit_offsets(broker, client, group, offsets)
-    finally:
-        client.close()
+                commits = [groups.Commit(*place, offset) for place, offset in after_of.items()]
+                for refused in await asking.ask(groups.commit(group, commits)):
+                    raise RefusedError(409, f"group {group:.100}: {refused}")
     return {"group": group, "dry_run": dry_run, "plan": plan}
 
 
@@ -98,9 +81,10 @@ def _committed(machine: GroupMachine | None, group: str) -> dict[tuple[str, int]
     return found
 
 
-async def _starts(cluster: ClusterServer, client: LocalClient, group: str) -> dict[tuple[str, int], int]:
+async def _starts(asking: Asking, group: str) -> dict[tuple[str, int], int]:
     """Where a share group starts in each partition that it knows; -1: that is not settled. Errors: RefusedError."""
-    return {(row["topic"], row["partition"]): row["committed"] for row in await share_offsets(cluster, client, group)}
+    rows = await asking.ask(groups.share_offsets(group))
+    return {(row["topic"], row["partition"]): row["committed"] for row in rows}
 
 
 def _places(broker: Broker, known: dict[tuple[str, int], int], body: dict[str, Any]) -> list[tuple[str, int]]:
@@ -120,7 +104,7 @@ def _places(broker: Broker, known: dict[tuple[str, int], int], body: dict[str, A
 
 
 async def _target(
-    broker: Broker, client: LocalClient, topic_name: str, index: int, before: int, word: str, number: int
+    broker: Broker, asking: Asking, topic_name: str, index: int, before: int, word: str, number: int
 ) -> tuple[int, str]:
     """Where a partition goes, and what there is to say about it. Errors: RefusedError."""
     topic = broker.metadata.topics.get(topic_name)
@@ -129,7 +113,7 @@ async def _target(
     first, end = _bounds(broker, topic, index)
     at_time = None
     if word == "time":
-        found = await offset_at(client, topic_name, index, topic.partitions[index].leader, number)
+        found = await asking.ask(offset_at(topic_name, index, number))
         at_time = found if found >= 0 else None
     try:
         after, remark = target(word, number, Facts(before if before >= 0 else None, first, end, at_time))
@@ -145,47 +129,3 @@ def _bounds(broker: Broker, topic: Topic, index: int) -> tuple[int, int]:
     except UNREADABLE as error:
         why = str(error) or type(error).__name__
         raise RefusedError(409, f"the log of {topic.name}-{index} cannot be read: {why}") from None
-
-
-async def _alter_starts(broker: Broker, client: LocalClient, group: str, plan: list[MoveRow]) -> None:
-    """Let a share group start at `after` of each row. Errors: RefusedError."""
-    topics: dict[str, AlterShareGroupOffsetsRequestTopic] = {}
-    for row in plan:
-        topic = topics.setdefault(
-            row["topic"], AlterShareGroupOffsetsRequestTopic(topic_name=row["topic"], partitions=[])
-        )
-        topic.partitions.append(
-            AlterShareGroupOffsetsRequestPartition(partition_index=row["partition"], start_offset=row["after"])
-        )
-    request = AlterShareGroupOffsetsRequest(group_id=group, topics=list(topics.values()))
-    answer = await client.call(request, SHARE_VERSION, broker.groups.coordinator_of(group))
-    check_answer(answer.error_code, f"group {group:.100}", answer.error_message)
-    for found in answer.responses:
-        for each in found.partitions:
-            check_answer(
-                each.error_code, f"group {group:.100}: {found.topic_name}-{each.partition_index}", each.error_message
-            )
-
-
-async def commit_offsets(broker: Broker, client: LocalClient, group: str, offsets: Iterable[Offset]) -> None:
-    """Commit offsets of a group without members. Errors: RefusedError."""
-    topics: dict[str, OffsetCommitRequestTopic] = {}
-    for name, index, offset, metadata in offsets:
-        topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name, partitions=[]))
-        topic.partitions.append(
-            OffsetCommitRequestPartition(
-                partition_index=index,
-                committed_offset=offset,
-                committed_leader_epoch=-1,
-                committed_metadata=metadata,
-            )
-        )
-    request = OffsetCommitRequest(
-        group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=list(topics.values())
-    )
-    answer = await client.call(request, COMMIT_VERSION, broker.groups.coordinator_of(group))
-    for topic in answer.topics:
-        for each in topic.partitions:
-            if each.error_code:
-                code = ErrorCode(each.error_code).name
-                raise RefusedError(409, f"group {group:.100}: {topic.name}-{each.partition_index}: {code}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.asks import configs
 from broker.asks.rows import ConfigRow, PartitionRow, TopicDetails, TopicRow, TopicRows
+from broker.shell.asking import ask
+from broker.shell.control.calls.records import check_answer
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
 from broker.shell.page.windows import number, slices, window
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.errors import KafkaError
 from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from broker.cluster.topics import Topic
     from broker.shell.cluster_server import ClusterServer
 
-CONFIGS_VERSION: Final = 4
-TOPIC_RESOURCE: Final = 2
 MOST_PARTITIONS: Final = 1000  # in one answer
 UNREADABLE: Final = (KafkaError, StorageError, OSError)  # the log is damaged, or its topic is being deleted
 SOURCES: Final = {
@@ -114,16 +113,9 @@ async def show_topic(cluster: ClusterServer, call: Call) -> TopicDetails:
 
 async def configs_of(cluster: ClusterServer, name: str) -> list[ConfigRow]:
     """The configs of a topic with their sources, its own first. Errors: RefusedError."""
-    client = LocalClient(cluster.broker, cluster.config)
-    resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
-    try:
-        answer = await client.call(DescribeConfigsRequest(resources=[resource]), CONFIGS_VERSION)
-    finally:
-        client.close()
-    (result,) = answer.results
-    if result.error_code:
-        raise RefusedError(409, result.error_message or ErrorCode(result.error_code).name)
+    (result,) = await ask(cluster, configs.describe(configs.TOPIC, [name]))
+    check_answer(result.error_code, f"topic {name:.100}", result.error_message)
     return [
         {"name": each.name, "value": each.value or "", "source": SOURCES.get(each.config_source, "default")}
-        for each in sorted(result.configs, key=lambda each: (each.config_source != 1, each.name))
+        for each in sorted(result.configs, key=lambda each: (each.config_source != configs.OF_TOPIC, each.name))
     ]

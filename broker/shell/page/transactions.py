@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.asks.rows import TransactionDetails, TransactionEvent, TransactionRow, TransactionRows
 from broker.cluster.topic_names import TRANSACTIONS_TOPIC
 from broker.coordinator.transactions.transaction import STATE_NAMES, Transaction, decode_transaction
+from broker.shell.asking import Asking
 from broker.shell.control.routes import Call
-from broker.shell.local_client import LocalClient
 from broker.shell.page.messages import read
 from broker.shell.page.tail import newest, topic_name
 from broker.shell.page.topics import UNREADABLE
@@ -92,10 +92,10 @@ async def _steps(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
     )
     partition = broker.partitions.get(topic, index)
     start = max(partition.log_start_offset, partition.high_watermark - MOST_RECORDS)
-    client, events = LocalClient(broker, cluster.config), []
+    events = list[TransactionEvent]()
     before: set[str] = set()
-    try:
-        async for row in read(client, partition, topic.partitions[index].leader, start):
+    with Asking(cluster) as asking:
+        async for row in read(asking, partition, start):
             key, value = row.key, row.value
             if key is None or value is None or key[:2] != b"\0\0":
                 continue
@@ -107,8 +107,6 @@ async def _steps(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
             before = set(state["partitions"])
             producer = state["producer_id"], state["producer_epoch"]
             events.append(_event(each.updated_ms, state["state"], producer, added, ENDS.get(state["state"], "")))
-    finally:
-        client.close()
     return events
 
 

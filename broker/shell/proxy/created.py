@@ -15,26 +15,24 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks import groups
+from broker.asks import topics as topic_asks
+from broker.asks.ask import AnswerError, label
 from broker.config.addresses import host_port
 from protocol.errors import ErrorCode, MalformedError
-from protocol.messages.cluster import MetadataRequest
-from protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
-from protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from storage.files.errors import LockedError
 
 if TYPE_CHECKING:
-    from broker.shell.proxy.upstream import Address, Upstream
+    from broker.shell.proxy.upstream import Upstream
     from storage.files.env import SystemFiles
     from storage.files.lock import FileLock
 
 log = logging.getLogger("momus.proxy")
 
 LIST: Final = "topics.json"
-TIMEOUT_MS: Final = 30_000
-DELETE_VERSION, NAMES_VERSION, LIST_VERSION, GROUPS_VERSION = 6, 12, 2, 2
 GONE: Final = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 NO_GROUP: Final = (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND)
-UNREACHED: Final = (OSError, TimeoutError, MalformedError)
+UNREACHED: Final = (OSError, TimeoutError, MalformedError, AnswerError)
 
 
 class Removal:
@@ -47,10 +45,7 @@ class Removal:
 
     def failed(self, what: str, why: int | Exception) -> None:
         """Something stays on the list. `why`: an error code, or what happened."""
-        if isinstance(why, int):
-            reason = ErrorCode(why).name if why in ErrorCode.__members__.values() else f"error {why}"
-        else:
-            reason = str(why) or type(why).__name__
+        reason = label(why) if isinstance(why, int) else str(why) or type(why).__name__
         self.left.append(f"{what}: {reason}")
         self.is_done = False
 
@@ -137,14 +132,14 @@ class Created:
         found = Removal()
         try:
             await self._remove_topics(topics, found)
-            for row in (await self._upstream.ask_any(MetadataRequest(topics=None), NAMES_VERSION)).topics:
-                if row.name.endswith(f"-{run}") and row.topic_id.hex() not in topics:
+            for row in (await self._upstream.answer(topic_asks.metadata(None))).topics:
+                if (row.name or "").endswith(f"-{run}") and row.topic_id.hex() not in topics:
                     found.left.append(f"topic {row.name}: made by a request for it, not by this run's own words")
         except UNREACHED as error:
             found.failed(f"topics {', '.join(topics.values())}", error)
-        for place in list(self._upstream.places.values()):
+        for node_id, place in list(self._upstream.places.items()):
             try:
-                await self._remove_groups(place, run, found)
+                await self._remove_groups(node_id, run, found)
             except UNREACHED as error:
                 found.failed(f"groups at {host_port(*place)}", error)
         return found
@@ -152,9 +147,8 @@ class Created:
     async def _remove_topics(self, topics: dict[str, str], found: Removal) -> None:
         if not topics:
             return
-        states = [DeleteTopicState(name=None, topic_id=bytes.fromhex(topic_id)) for topic_id in topics]
-        request = DeleteTopicsRequest(topics=states, timeout_ms=TIMEOUT_MS)
-        for row in (await self._upstream.ask_any(request, DELETE_VERSION)).responses:
+        wanted = topic_asks.delete(ids=[bytes.fromhex(topic_id) for topic_id in topics])
+        for row in await self._upstream.answer(wanted):
             topic_id = row.topic_id.hex()
             if topic_id not in topics:
                 continue
@@ -163,15 +157,12 @@ class Created:
             else:
                 found.failed(f"topic {topics[topic_id]}", row.error_code)
 
-    async def _remove_groups(self, place: Address, run: str, found: Removal) -> None:
+    async def _remove_groups(self, node_id: int, run: str, found: Removal) -> None:
         """Remove the groups that a node coordinates."""
-        rows = (await self._upstream.ask_at(place, ListGroupsRequest(), LIST_VERSION)).groups
-        names = [row.group_id for row in rows if row.group_id.endswith(f"-{run}")]
-        if not names:
-            return
-        answer = await self._upstream.ask_at(place, DeleteGroupsRequest(groups_names=names), GROUPS_VERSION)
-        for row in answer.results:
-            if row.error_code in NO_GROUP:
-                found.removed.append(f"group {row.group_id}")
-            else:
-                found.failed(f"group {row.group_id}", row.error_code)
+        for each in await self._upstream.answer(groups.listed_at(node_id)):
+            if each.group.endswith(f"-{run}"):
+                row = await self._upstream.answer(groups.delete(each.group))
+                if row.error_code in NO_GROUP:
+                    found.removed.append(f"group {each.group}")
+                else:
+                    found.failed(f"group {each.group}", row.error_code)

@@ -13,14 +13,15 @@ import logging
 import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks import configs
+from broker.asks.ask import Node
+from broker.asks.topics import metadata
 from broker.cluster.data.copies import RECORDINGS
 from broker.config.key_effects import OBEYED
 from broker.journal.reading import describe, entries
 from broker.journal.recording import Recording
 from broker.shell.copies.recordings import FORMAT
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import MetadataRequest
-from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 
 if TYPE_CHECKING:
     from broker.shell.proxy.server import ProxyServer
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("momus.proxy")
 
-METADATA_VERSION: Final = 12
-CONFIGS_VERSION: Final = 4
-BROKER: Final = 4  # type of resource
 FOLLOWED: Final = (  # of the settings that momus obeys
     "auto.create.topics.enable",
     "default.replication.factor",
@@ -51,11 +49,9 @@ FOLLOWED: Final = (  # of the settings that momus obeys
 
 async def settings_of(upstream: Upstream) -> dict[str, str]:
     """What a broker of the cluster is set to, of FOLLOWED; {}: it does not tell. Errors: OSError, TimeoutError."""
-    node_id, place = next(iter(upstream.places.items()))
-    asked = DescribeConfigsResource(
-        resource_type=BROKER, resource_name=str(node_id), configuration_keys=sorted(FOLLOWED)
-    )
-    (found,) = (await upstream.ask_at(place, DescribeConfigsRequest(resources=[asked]), CONFIGS_VERSION)).results
+    node_id = next(iter(upstream.places))
+    asked = configs.describe(configs.BROKER, [str(node_id)], sorted(FOLLOWED), Node(node_id))
+    (found,) = await upstream.answer(asked)
     if found.error_code != ErrorCode.NONE:
         log.warning("the settings of the cluster are not recorded: error %d", found.error_code)
     return {row.name: row.value for row in found.configs if row.name in FOLLOWED and row.value is not None}
@@ -74,7 +70,7 @@ class ProxyRecording:
 
     async def begin(self, cluster: ProxyServer) -> None:
         """Record from now on. Errors: OSError, TimeoutError: the cluster does not tell its topics."""
-        answer = await cluster.upstream.ask_any(MetadataRequest(topics=None), METADATA_VERSION)
+        answer = await cluster.upstream.answer(metadata(None))
         self._about = {
             "format": FORMAT,
             "upstream": True,

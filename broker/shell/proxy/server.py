@@ -13,6 +13,7 @@ from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks.topics import metadata
 from broker.cluster.listeners import Listener, Node
 from broker.config.addresses import host_port
 from broker.proxy.addresses import Addresses
@@ -23,7 +24,6 @@ from broker.shell.proxy.context import ProxyBroker
 from broker.shell.proxy.refused import refusal
 from broker.shell.sockets.receivers import BACKLOG
 from protocol.errors import MalformedError
-from protocol.messages.cluster import MetadataRequest
 
 if TYPE_CHECKING:
     from broker.cluster.nodes import Nodes
@@ -36,16 +36,15 @@ LOOKED_UP: Final = {
     ("GET", "/overview"): "views:show_overview",
     ("GET", "/topics"): "views:list_topics",
     ("GET", "/topics/{topic}"): "views:show_topic",
-    ("GET", "/topics/{topic}/messages"): "records:show_messages",
-    ("GET", "/topics/{topic}/tail"): "records:show_tail",
+    ("GET", "/topics/{topic}/messages"): "views:show_messages",
+    ("GET", "/topics/{topic}/tail"): "views:show_tail",
     ("GET", "/groups"): "views:list_groups",
     ("GET", "/groups/{group}/details"): "views:show_group",
-    ("GET", "/transactions"): "transactions:list_transactions",
-    ("GET", "/transactions/{transactional_id}"): "transactions:show_transaction",
+    ("GET", "/transactions"): "views:list_transactions",
+    ("GET", "/transactions/{transactional_id}"): "views:show_transaction",
 }
 FOLLOW_S: Final = 2.0  # how often the cluster is asked for its nodes
 SOON_S: Final = 0.2  # after one was lost
-NAMES_VERSION: Final = 12  # of Metadata: with topic ids
 MOST_PORT: Final = 65535
 
 
@@ -207,7 +206,7 @@ class ProxyServer(ClusterServer):
     async def _learn_names(self) -> None:
         """Ask for the names of all topics: a client knows one that this proxy has not seen."""
         try:
-            self.book.learn(await self.upstream.ask_any(MetadataRequest(topics=None), NAMES_VERSION))
+            self.book.learn(await self.upstream.answer(metadata(None)))
         except (OSError, TimeoutError, MalformedError) as error:
             log.info("the names of topics are not known: %s", error)
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from broker.asks.ask import Places, routed
+from broker.asks.topics import metadata
+from broker.shell.asking import answer_of
 from protocol.api import ApiKey, response_class
 from protocol.codegen import codec
-from protocol.errors import ErrorCode
 from protocol.header import encode_request_header, response_header_version
-from protocol.messages.cluster import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
+from protocol.messages.cluster import ApiVersionsRequest
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
+
+    from broker.asks.ask import Ask
 
     # given a function that asks one request over a connection, it authenticates; it may block. Errors: OSError
     Authenticate = Callable[[Callable[[Any], Any]], None]
@@ -29,12 +33,8 @@ log = logging.getLogger("momus.proxy")
 CLIENT_ID: Final = "momus-proxy"
 CONNECT_LIMIT_S: Final = 10.0  # socket.connection.setup.timeout.ms of Kafka's clients
 ANSWER_LIMIT_S: Final = 10.0
-NODES_VERSION: Final = 5  # of Metadata: with it an empty list of topics is none
-FIND_VERSION: Final = 3
 SASL_VERSION: Final = 1
-RETRIED: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-FIND_AGAIN_S: Final = 0.1
-GROUP_TYPE, TRANSACTION_TYPE = 0, 1
+T = TypeVar("T")
 
 Address = tuple[str, int]
 
@@ -89,6 +89,8 @@ class Upstream:
     authenticate   by SASL; None: nothing is to be said.
     passes_sasl    clients authenticate themselves, over the connections that are opened for them.
     """
+
+    PATIENCE: Final = 100  # pauses of those who ask, until a coordinator is there
 
     def __init__(
         self,
@@ -164,64 +166,35 @@ class Upstream:
         raise error
 
     async def nodes(self) -> dict[int, Address]:
-        """Where its nodes are now. Errors: OSError, TimeoutError."""
-        answer = await self.ask_any(MetadataRequest(topics=[]), NODES_VERSION)
-        found = {row.node_id: (row.host, row.port) for row in answer.brokers}
+        """Where its nodes are now. Errors: OSError, TimeoutError, AnswerError."""
         if not self.newest:
             offered = await self.ask_any(ApiVersionsRequest(), 0)
             self.newest = {row.api_key: row.max_version for row in offered.api_keys}
+        answer = await self.answer(metadata())
+        found = {row.node_id: (row.host, row.port) for row in answer.brokers}
         if not found:
             raise ConnectionRefusedError("it tells of no node")
         self.places, self.cluster_id = found, answer.cluster_id or ""
         return found
+
+    async def answer(self, ask: Ask[T]) -> T:
+        """The answer to a question. Errors: AnswerError, OSError, TimeoutError, MalformedError."""
+        return await answer_of(routed(ask, Places(self.PATIENCE)), self.ask)
 
     def serves(self, api_key: int) -> bool:
         """Whether its nodes serve an API."""
         return api_key in self.newest
 
     async def ask(self, request: Any, version: int, node_id: int | None = None) -> Any:
-        """Ask who is in charge: the coordinator of the group that is named, else this node, else any.
-
-        Errors: OSError, TimeoutError; MalformedError.
-        """
-        group = _group_of(request)
+        """Ask a node, else any. Errors: OSError, TimeoutError; MalformedError."""
+        place = None if node_id is None else self.places.get(node_id)
+        answer = await (self.ask_any(request, version) if place is None else self.ask_at(place, request, version))
         if self.created is not None and request.API_KEY == ApiKey.CREATE_TOPICS:
-            answer = await self.ask_any(request, version)
             self.created.answered(answer)
-            return answer
-        if group is not None:
-            return await self.ask_at(await self._coordinator(group), request, version)
-        if node_id in self.places:
-            return await self.ask_at(self.places[node_id], request, version)
-        return await self.ask_any(request, version)
-
-    async def _coordinator(self, group: str) -> Address:
-        while True:
-            found = await self.ask_any(FindCoordinatorRequest(key=group, key_type=GROUP_TYPE), FIND_VERSION)
-            if not found.error_code:
-                return found.host, found.port
-            if found.error_code not in RETRIED:
-                raise ConnectionRefusedError(f"no coordinator of {group:.100}: {ErrorCode(found.error_code).name}")
-            await asyncio.sleep(FIND_AGAIN_S)
+        return answer
 
     def close(self) -> None:
         """Close what was opened to ask."""
         for asking in self._asking.values():
             if not asking.is_lost:
                 asking.transport.abort()
-
-
-def _group_of(request: Any) -> str | None:
-    """The group that a request is about, if it is one for the group's coordinator."""
-    group: str | None = getattr(request, "group_id", None)
-    if group is not None:
-        return group
-    rows = (
-        getattr(request, "groups", None)
-        or getattr(request, "groups_names", None)
-        or getattr(request, "group_ids", None)
-    )
-    if not rows:
-        return None
-    first = rows[0]
-    return first if isinstance(first, str) else getattr(first, "group_id", None)

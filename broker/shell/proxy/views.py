@@ -1,150 +1,167 @@
-"""What the page of a proxy shows of topics, groups and brokers: asked of the upstream cluster, as an admin client does.
+"""What the page of a proxy shows of topics, messages, groups, transactions and brokers: asked of the upstream cluster.
 
-Answers have the shapes that they have elsewhere (control/of_cluster/page_*.py); sizes in bytes are 0, for want of a
-cheap way to ask.
+It asks as clients do, by broker/asks. Answers are the rows of a broker's own views (shell/page/); sizes in bytes are 0,
+for want of a cheap way to ask. What happened to a transactional id is told by the proxy's journal, which has what
+passed here; who wrote elsewhere, and when a state has changed, only the cluster's own log knows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from broker.asks import groups, topics, transactions
+from broker.asks.records import Outcomes, fetch, named
 from broker.config.addresses import host_port
-from broker.shell.control.calls.group_members import describe as describe_group
-from broker.shell.control.calls.group_members import share_offsets
-from broker.shell.control.calls.groups import fetch_committed
+from broker.shell.asking import Asking, ask
+from broker.shell.control.calls.records import check_answer
 from broker.shell.control.of_cluster.clock import show_clock
 from broker.shell.control.of_cluster.lifetime import describe
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
+from broker.shell.page.messages import Walk, asked_of, page_of, start_of
+from broker.shell.page.search.follow import Look
+from broker.shell.page.tail import newest, topic_name
 from broker.shell.page.topics import MOST_PARTITIONS, configs_of
-from broker.shell.page.windows import number, window
+from broker.shell.page.windows import number, slices, window
 from protocol.api import ApiKey
-from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
-from protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.group_admin import ListGroupsRequest
 
 if TYPE_CHECKING:
-    from broker.asks.rows import GroupDetails, GroupRow, GroupRows, OffsetRow, TopicDetails, TopicRow, TopicRows
+    from collections.abc import AsyncIterator
+
+    from broker.asks.rows import (
+        GroupDetails,
+        GroupRow,
+        GroupRows,
+        PartitionRow,
+        TopicDetails,
+        TopicRows,
+        TransactionDetails,
+        TransactionEvent,
+        TransactionRows,
+    )
     from broker.shell.cluster_server import ClusterServer
+    from broker.shell.page.messages import Messages, Seen
     from broker.shell.page.overview import Overview
+    from broker.shell.page.search.follow import TopicTail
     from broker.shell.proxy.upstream import Upstream
+    from protocol.messages.cluster import MetadataResponseTopic
 
-METADATA_VERSION, OFFSETS_VERSION, GROUPS_VERSION = 12, 7, 5
-EARLIEST, LATEST, STABLE = -2, -1, 1  # STABLE: LATEST, of committed records
-
-PartitionKey = tuple[str, int]
-
-
-async def topics_of(client: LocalClient, names: list[str] | None = None) -> list[Any]:
-    """Topics as Metadata tells of them. `names`: of these; None: all."""
-    wanted = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-    found: list[Any] = (await client.call(request, METADATA_VERSION)).topics
-    return [topic for topic in found if not topic.error_code]
-
-
-async def offsets_of(
-    client: LocalClient, topics: list[Any], time_ms: int, isolation: int = 0
-) -> dict[PartitionKey, int]:
-    """The offset of each partition that has a leader: the first, or the one after the last."""
-    by_leader: dict[int, list[ListOffsetsTopic]] = {}
-    for topic in topics:
-        asked: dict[int, list[ListOffsetsPartition]] = {}
-        for each in topic.partitions:
-            row = ListOffsetsPartition(partition_index=each.partition_index, timestamp=time_ms)
-            asked.setdefault(each.leader_id, []).append(row)
-        for leader, rows in asked.items():
-            by_leader.setdefault(leader, []).append(ListOffsetsTopic(name=topic.name, partitions=rows))
-    found = {}
-    for leader, wanted in by_leader.items():
-        if leader < 0:
-            continue
-        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=wanted, timeout_ms=0)
-        for topic in (await client.call(request, OFFSETS_VERSION, leader)).topics:
-            for row in topic.partitions:
-                if not row.error_code:
-                    found[topic.name, row.partition_index] = row.offset
-    return found
-
-
-async def topic_with_offsets(client: LocalClient, name: str) -> tuple[Any, list[dict[PartitionKey, int]]]:
-    """A topic, its partitions in order, and their first, last stable and end offsets. Errors: RefusedError: none."""
-    found = await topics_of(client, [name])
-    if not found:
-        raise RefusedError(404, f"no such topic: {name:.100}")
-    found[0].partitions.sort(key=lambda each: each.partition_index)
-    asked = ((EARLIEST, 0), (LATEST, STABLE), (LATEST, 0))
-    return found[0], [await offsets_of(client, found, time_ms, isolation) for time_ms, isolation in asked]
+MOST_PIECES: Final = 20_000  # of the newest in the journal
+MOST_EVENTS: Final = 500
+_SIZE_AT: Final = 8  # of a batch: its length, from the byte 12 on
+_HEAD_BYTES: Final = 12
 
 
 async def list_topics(cluster: ClusterServer, call: Call) -> TopicRows:
     """A window on the topics; records are those between the first and the last offset of all partitions."""
-    client = LocalClient(cluster.broker, cluster.config)
-    every = {topic.name: topic for topic in await topics_of(client)}
+    every = {topic.name or "": topic for topic in await ask(cluster, topics.there(None))}
     names, offset, total = await window(cluster, call, list(every))
-    shown = [every[name] for name in names]
-    first, end = await offsets_of(client, shown, EARLIEST), await offsets_of(client, shown, LATEST)
-    rows: list[TopicRow] = []
-    for topic in shown:
-        places = [(topic.name, each.partition_index) for each in topic.partitions]
-        rows.append(
-            {
-                "topic": topic.name,
-                "internal": topic.is_internal,
-                "partitions": len(topic.partitions),
-                "replicas": len(topic.partitions[0].replica_nodes) if topic.partitions else 0,
-                "under_replicated": sum(len(each.isr_nodes) < len(each.replica_nodes) for each in topic.partitions),
-                "records": sum(end.get(place, 0) - first.get(place, 0) for place in places),
-                "bytes": 0,
-            }
-        )
+    rows = await ask(cluster, topics.rows_of([every[name] for name in names]))
     return {"offset": offset, "total": total, "topics": rows}
+
+
+async def _topic(cluster: ClusterServer, name: str) -> MetadataResponseTopic:
+    """Errors: RefusedError: there is none."""
+    found = await ask(cluster, topics.there([name]))
+    if not found:
+        raise RefusedError(404, f"no such topic: {name:.100}")
+    return found[0]
 
 
 async def show_topic(cluster: ClusterServer, call: Call) -> TopicDetails:
     """One topic: its partitions, a window on them, and its configs. Errors: RefusedError."""
-    client, name, begin = LocalClient(cluster.broker, cluster.config), call.words["topic"], number(call, "offset", 0)
-    topic, (first, stable, end) = await topic_with_offsets(client, name)
-    rows = topic.partitions
+    name, begin = call.words["topic"], number(call, "offset", 0)
+    topic = await _topic(cluster, name)
+    total, topic.partitions = len(topic.partitions), topic.partitions[begin : begin + MOST_PARTITIONS]
     return {
         "topic": name,
         "internal": topic.is_internal,
-        "total": len(rows),
+        "total": total,
         "offset": begin,
-        "partitions": [
-            {
-                "partition": each.partition_index,
-                "leader": each.leader_id,
-                "leader_epoch": each.leader_epoch,
-                "replicas": each.replica_nodes,
-                "isr": each.isr_nodes,
-                "start": first.get((name, each.partition_index), 0),
-                "stable": stable.get((name, each.partition_index), 0),
-                "end": end.get((name, each.partition_index), 0),
-                "bytes": 0,
-            }
-            for each in rows[begin : begin + MOST_PARTITIONS]
-        ],
+        "partitions": await ask(cluster, topics.partitions_of(topic)),
         "configs": await configs_of(cluster, name),
     }
 
 
+# -- messages
+
+
+async def read(asking: Asking, topic: str, at: PartitionRow, position: int) -> AsyncIterator[Seen]:
+    """The records from an offset to the end, markers included. Errors: RefusedError.
+
+    Committed ones as long as there are: with them the cluster tells which transactions were aborted. What is beyond the
+    last stable offset is open, for all that a client can know.
+    """
+    walk = Walk(at["partition"], position, Outcomes(stable=at["stable"]))
+    while walk.position < at["end"]:
+        asked = fetch(topic, at["partition"], walk.position, committed=walk.position < at["stable"])
+        found = await asking.ask(asked)
+        check_answer(found.error_code, f"{topic}-{at['partition']}")
+        data = _whole_batches(bytes(found.records or b""))
+        if not data:
+            return
+        walk.outcomes.expect(named(found.aborted_transactions))
+        async for row in walk.rows(data):
+            yield row
+
+
+def _whole_batches(data: bytes) -> bytes:
+    """The bytes without the last batch, if Kafka has cut it at the limit of the Fetch."""
+    whole = 0
+    while whole + _HEAD_BYTES <= len(data):
+        size = _HEAD_BYTES + int.from_bytes(data[whole + _SIZE_AT : whole + _HEAD_BYTES], "big")
+        if whole + size > len(data):
+            break
+        whole += size
+    return data[:whole]
+
+
+async def show_messages(cluster: ClusterServer, call: Call) -> Messages:
+    """Messages from an offset or a time on; without either the newest. Errors: RefusedError."""
+    name, index, wanted = call.words["topic"], number(call, "partition", 0), asked_of(call)
+    with Asking(cluster) as asking:
+        found = await asking.ask(topics.partitions_of(await _topic(cluster, name)))
+        if index >= len(found):
+            raise RefusedError(404, f"no such partition: {name:.100}-{index}")
+        at = found[index]
+        start = await start_of(call, asking, (name, index), at["start"], at["end"], wanted.limit)
+        rows, position = await page_of(cluster, name, wanted, start, read(asking, name, at, start))
+    return {
+        "topic": name,
+        "partition": index,
+        "from": start,
+        "next_offset": position,
+        "start": at["start"],
+        "end": at["end"],
+        "messages": rows,
+    }
+
+
+async def show_tail(cluster: ClusterServer, call: Call) -> TopicTail:
+    """Messages since a look before, oldest first, and how many older ones were not looked at. Errors: RefusedError."""
+    look, name = Look(call), call.words["topic"]
+    with Asking(cluster) as asking:
+        for at in await asking.ask(topics.partitions_of(await _topic(cluster, name))):
+            if look.covers(at["partition"]):
+                await look.read(at["partition"], at["start"], at["end"], partial(read, asking, name, at))
+    return await look.answer(cluster, name)
+
+
+# -- groups
+
+
 async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
     """A window on the groups of all brokers. Members, partitions and lag are those of the groups that are shown."""
-    client, upstream = LocalClient(cluster.broker, cluster.config), _upstream(cluster)
-    found: dict[str, Any] = {}
-    for place in list(upstream.places.values()):
-        answer = await upstream.ask_at(place, ListGroupsRequest(), GROUPS_VERSION)
-        found |= {row.group_id: row for row in answer.groups}
+    found = {each.group: each for each in await ask(cluster, groups.listed())}
     names, offset, total = await window(cluster, call, found)
     rows: list[GroupRow] = []
     for name in names:
-        described = await _details(cluster, client, name)
+        described = await _details(cluster, name, found[name].type or "classic")
         lags = [each.get("lag") for each in described["offsets"]]
         row: GroupRow = {
             "group": name,
-            "type": described["type"] or found[name].group_type,
+            "type": described["type"] or found[name].type,
             "state": described["state"],
             "members": len(described["members"]),
             "partitions": len(described["offsets"]),
@@ -157,45 +174,89 @@ async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
 
 async def show_group(cluster: ClusterServer, call: Call) -> GroupDetails:
     """State, epochs, members with what they have, and offsets with lag; an unknown group is Dead."""
-    return await _details(cluster, LocalClient(cluster.broker, cluster.config), call.words["group"])
+    group = call.words["group"]
+    return await _details(cluster, group, await ask(cluster, groups.type_of(group)))
 
 
-async def _details(cluster: ClusterServer, client: LocalClient, group: str) -> GroupDetails:
-    found = await describe_group(cluster, client, group)
-    if found["type"] == "share":
-        if _upstream(cluster).serves(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS):
-            found["offsets"] = await share_offsets(cluster, client, group)
-        return found
-    owners = {each["partition"]: each["member"] for each in found["assignments"]}
-    committed = (await fetch_committed(cluster, client, group)).topics
-    topics = await topics_of(client, [topic.name for topic in committed]) if committed else []
-    ends = await offsets_of(client, topics, LATEST)
-    for topic in committed:
-        for each in topic.partitions:
-            end = ends.get((topic.name, each.partition_index))
-            row: OffsetRow = {
-                "topic": topic.name,
-                "partition": each.partition_index,
-                "committed": each.committed_offset,
-                "metadata": (each.metadata or "")[:200],
-                "committed_ms": -1,
-                "member": owners.get(f"{topic.name}-{each.partition_index}", ""),
+async def _details(cluster: ClusterServer, group: str, kind: str) -> GroupDetails:
+    upstream: Upstream = cluster.broker.upstream
+    has_share_offsets = upstream.serves(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS)
+    return await ask(cluster, groups.with_offsets(group, kind, has_share_offsets=has_share_offsets))
+
+
+# -- transactions
+
+
+async def list_transactions(cluster: ClusterServer, call: Call) -> TransactionRows:
+    """A window on the transactional ids of all coordinators. Errors: RefusedError."""
+    found = {each.transactional_id: each for each in await ask(cluster, transactions.listed())}
+    names, offset, total = await window(cluster, call, found)
+    states = await ask(cluster, transactions.describe_listed(found[name] for name in names))
+    rows = [states.get(name) or transactions.dead(name) for name in names]
+    return {"offset": offset, "total": total, "loading": 0, "transactions": rows}
+
+
+async def show_transaction(cluster: ClusterServer, call: Call) -> TransactionDetails:
+    """The present state of an id (Dead: there is none), and what the journal saw of it, newest first."""
+    name, limit = call.words["transactional_id"], number(call, "limit", 100, MOST_EVENTS, 1)
+    found = [each for each in await ask(cluster, transactions.listed()) if each.transactional_id == name]
+    state = (await ask(cluster, transactions.describe_listed(found))).get(name) or transactions.dead(name)
+    events = await _events(cluster, name)
+    return {**state, "groups": [], "events": events[::-1][:limit]}
+
+
+async def _events(cluster: ClusterServer, name: str) -> list[TransactionEvent]:
+    """The requests in the journal that named an id, and how they were answered."""
+    ring = cluster.broker.clients.journal
+    if ring is None:
+        return []
+    from broker.journal.reading import error_names, fits  # 5 ms: most proxies keep no journal
+
+    events: list[TransactionEvent] = []
+    name_of = topic_name(cluster)
+    async for entry in slices(cluster, await newest(cluster, ring, MOST_PIECES), 50):
+        if not fits(entry, {"transactional_id": name}, name_of):
+            continue
+        request: Any = entry.request()
+        errors = error_names(entry.response()) if entry.reply else []
+        notes = ring.notes(entry.peer, entry.correlation_id)
+        end = (" (commit)" if request.committed else " (abort)") if hasattr(request, "committed") else ""
+        events.append(
+            {
+                "time_ms": entry.at_ms,
+                "what": f"{entry.api}{end}{': ' if errors else ''}{', '.join(errors)}",
+                "producer_id": _of(request, "producer_id"),
+                "producer_epoch": _of(request, "producer_epoch"),
+                "added": _added(request),
+                "why": entry.client_id or "",
+                "fault": notes.get("fault", ""),
             }
-            if end is not None:
-                row |= {"end": end, "lag": max(0, end - each.committed_offset)}
-            found["offsets"].append(row)
-    found["offsets"].sort(key=lambda each: (each["topic"], each["partition"]))
+        )
+    return events
+
+
+def _of(request: Any, field: str) -> int:
+    """A number of the producer, whatever the API calls it."""
+    found: int = getattr(request, field, getattr(request, f"v3_and_below_{field}", transactions.UNKNOWN))
     return found
+
+
+def _added(request: Any) -> list[str]:
+    """The partitions that a request adds to its transaction."""
+    rows = getattr(request, "v3_and_below_topics", None) or []
+    return [f"{topic.name}-{index}" for topic in rows for index in topic.partitions]
+
+
+# -- brokers
 
 
 async def show_overview(cluster: ClusterServer, call: Call) -> Overview:
     """The brokers and what they lead."""
-    client = LocalClient(cluster.broker, cluster.config)
     leads: Counter[int] = Counter()
     in_sync: Counter[int] = Counter()
     partitions = under = 0
-    topics = await topics_of(client)
-    for each in (each for topic in topics for each in topic.partitions):
+    found = await ask(cluster, topics.there(None))
+    for each in (each for topic in found for each in topic.partitions):
         partitions += 1
         leads[each.leader_id] += 1
         in_sync.update(each.isr_nodes)
@@ -204,7 +265,7 @@ async def show_overview(cluster: ClusterServer, call: Call) -> Overview:
     return {
         **describe(cluster),
         "requests": sum(cluster.broker.metrics.counts),
-        "topics": len(topics),
+        "topics": len(found),
         "partitions": partitions,
         "under_replicated": under,
         "clock": await show_clock(cluster, call),
@@ -223,8 +284,3 @@ async def show_overview(cluster: ClusterServer, call: Call) -> Overview:
         "features": [],
         "snapshots": [],
     }
-
-
-def _upstream(cluster: ClusterServer) -> Upstream:
-    found: Upstream = cluster.broker.upstream
-    return found

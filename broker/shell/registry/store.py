@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from broker.asks.records import committed_records
+from broker.asks import topics
+from broker.asks.ask import AnswerError, label
+from broker.asks.records import committed_records, fetch, produce
 from broker.registry.records import SCHEMAS_TOPIC, decode, encode
 from broker.registry.state import RegistryState
-from broker.shell.local_client import LocalClient
+from broker.shell.asking import Asking
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.record_batch import build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from broker.asks.ask import Ask
     from broker.broker import Broker
     from broker.cluster.topics import Topic
     from broker.partitions.partition import Partition
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.registry")
 
-CREATE_VERSION, PRODUCE_VERSION, FETCH_VERSION = 7, 9, 12
-TIMEOUT_MS: Final = 10_000
-PIECE_BYTES: Final = 1 << 20
+T = TypeVar("T")
 SLICE: Final = 200  # records that are replayed before clients are served again
 
 
@@ -56,7 +54,7 @@ class Store:
         self._cluster = cluster
         self._reading = asyncio.Lock()
         self._broker: Broker | None = None
-        self._client: LocalClient | None = None
+        self._asking: Asking | None = None
         self._topic_id = b""
         self._next_offset = 0
         self.state = RegistryState()
@@ -77,9 +75,9 @@ class Store:
 
     def close(self) -> None:
         """Let the broker's connections go."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        if self._asking is not None:
+            self._asking.close()
+            self._asking = None
 
     async def read(self) -> RegistryState:
         """The state of all that is committed. Errors: StoreError."""
@@ -102,11 +100,7 @@ class Store:
             await self._make_topic()
         rows = [(*encode(record), (), None) for record in records]
         batch = build_batch(rows, timestamp_ms=self._cluster.broker.turn.env.clock.now_ms())
-        data = [PartitionProduceData(index=0, records=batch)]
-        topics = [TopicProduceData(name=SCHEMAS_TOPIC, partition_data=data)]
-        answer = await self._call(ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics), PRODUCE_VERSION)
-        row = answer.responses[0].partition_responses[0]
-        _check(row.error_code, row.error_message)
+        await self._ask(produce(SCHEMAS_TOPIC, 0, batch))
         await self.read()
 
     def _topic(self) -> Topic | None:
@@ -114,7 +108,7 @@ class Store:
         broker = self._cluster.broker
         if broker is not self._broker:
             self.close()
-            self._broker, self._client = broker, LocalClient(broker, self._cluster.config)
+            self._broker, self._asking = broker, Asking(self._cluster)
             self._begin(b"")
         found = broker.metadata.topics.get(SCHEMAS_TOPIC)
         topic_id = b"" if found is None else found.topic_id
@@ -143,17 +137,8 @@ class Store:
     async def _read_on(self, partition: Partition) -> None:
         """Replay the next records. Errors: StoreError."""
         position = max(self._next_offset, partition.log_start_offset)
-        wanted = FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=PIECE_BYTES)
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=PIECE_BYTES,
-            isolation_level=1,
-            session_epoch=-1,
-            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[wanted])],
-        )
         state, broker = self.state, self._broker
-        row = (await self._call(request, FETCH_VERSION)).responses[0].partitions[0]
+        row = await self._ask(fetch(SCHEMAS_TOPIC, 0, position, committed=True))
         _check(row.error_code, None)
         data = bytes(row.records or b"")
         if not data:
@@ -178,19 +163,19 @@ class Store:
 
     async def _make_topic(self) -> None:
         """Make the topic as Confluent's registry does: one partition, compacted. Errors: StoreError."""
-        configs = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
-        wanted = CreatableTopic(name=SCHEMAS_TOPIC, num_partitions=1, replication_factor=-1, configs=configs)
-        row = (await self._call(CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS), CREATE_VERSION)).topics[0]
+        wanted = topics.new_topic(SCHEMAS_TOPIC, 1, config={"cleanup.policy": "compact"})
+        (row,) = await self._ask(topics.create([wanted]))
         if row.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
             _check(row.error_code, row.error_message)
 
-    async def _call(self, request: Any, version: int) -> Any:
-        """Ask the node that leads the topic. Errors: StoreError."""
-        topic = self._topic()
-        assert self._client is not None
-        leader = None if topic is None else topic.partitions[0].leader
+    async def _ask(self, ask: Ask[T]) -> T:
+        """Errors: StoreError."""
+        self._topic()
+        assert self._asking is not None
         try:
-            return await self._client.call(request, version, leader)
+            return await self._asking.answer(ask)
+        except AnswerError as error:
+            raise StoreError(str(error), error.code) from None
         except TimeoutError:
             raise StoreError("the broker has not answered in time") from None
         except (ConnectionResetError, IndexError) as error:
@@ -199,4 +184,4 @@ class Store:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        raise StoreError(f"{SCHEMAS_TOPIC}: {ErrorCode(code).name}{': ' + message if message else ''}", code)
+        raise StoreError(f"{SCHEMAS_TOPIC}: {label(code)}{': ' + message if message else ''}", code)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from broker.asks.acls import ANY_KIND as ANY
 from broker.load.fields import DEFAULT_ENTITY
-from broker.shell.control.calls.acls import ANY, OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
+from broker.shell.control.calls.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
 from momus.cli.dump.values import masked, shown, shown_headers
 from momus.cli.records.client import RecordClient
 from momus.cli.records.text import In

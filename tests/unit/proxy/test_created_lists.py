@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from broker.asks.ask import Places, routed
+from broker.shell.asking import answer_of
 from broker.shell.proxy.created import Created
 from protocol.api import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import MetadataResponse, MetadataResponseTopic
+from protocol.messages.cluster import Coordinator, FindCoordinatorResponse, MetadataResponse, MetadataResponseTopic
 from protocol.messages.group_admin import (
     DeletableGroupResult,
     DeleteGroupsResponse,
@@ -48,9 +50,18 @@ class Cluster:
         rows = [CreatableTopicResult(name=name, topic_id=topic_id)]
         created.answered(CreateTopicsResponse(topics=rows))
 
-    async def ask_any(self, request: Any, version: int) -> Any:
+    async def answer(self, ask: Any) -> Any:
+        return await answer_of(routed(ask, Places()), self._ask)
+
+    async def _ask(self, request: Any, version: int, node_id: int | None) -> Any:
         if self.is_silent:
             raise TimeoutError
+        if request.API_KEY == ApiKey.FIND_COORDINATOR:
+            found = [Coordinator(key=key, node_id=1, host=PLACE[0], port=PLACE[1]) for key in request.coordinator_keys]
+            return FindCoordinatorResponse(coordinators=found)
+        if request.API_KEY in (ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS):
+            assert node_id == 1
+            return self._of_groups(request)
         if request.API_KEY == ApiKey.METADATA:
             rows = [MetadataResponseTopic(name=name, topic_id=topic_id) for topic_id, name in self.topics.items()]
             return MetadataResponse(topics=rows)
@@ -64,9 +75,7 @@ class Cluster:
             found.append(DeletableTopicResult(topic_id=each.topic_id, error_code=code))
         return DeleteTopicsResponse(responses=found)
 
-    async def ask_at(self, place: Any, request: Any, version: int) -> Any:
-        if self.is_silent:
-            raise ConnectionRefusedError("no")
+    def _of_groups(self, request: Any) -> Any:
         if request.API_KEY == ApiKey.LIST_GROUPS:
             return ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in sorted(self.groups)])
         rows = []
@@ -143,7 +152,7 @@ def test_a_cluster_that_does_not_answer_leaves_the_list_as_it_is(world):
     assert listed(world, "dead") == ["a-dead"]
     assert asyncio.run(run.remove())["left"][-2:] == [
         "topics a-dead: TimeoutError (of run dead)",
-        "groups at node:9092: no (of run dead)",
+        "groups at node:9092: TimeoutError (of run dead)",
     ]
 
 

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
+from broker.asks import acls
 from broker.authorization.access import OPERATION_NAMES
 from broker.config.authorizer_setting import is_authorizer_set
+from broker.shell.asking import ask
+from broker.shell.control.calls.records import check_answer
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
-from protocol.errors import ErrorCode
-from protocol.messages.acls import (
-    AclCreation,
-    CreateAclsRequest,
-    DeleteAclsFilter,
-    DeleteAclsRequest,
-    DescribeAclsRequest,
-)
+from protocol.messages.acls import AclCreation, DeleteAclsFilter
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
-VERSION: Final = 3
 OPERATIONS: Final = {name.lower(): number for number, name in enumerate(OPERATION_NAMES) if number > 1}
 RESOURCES: Final = {"topic": 2, "group": 3, "cluster": 4, "transactional_id": 5, "delegation_token": 6, "user": 7}
 PATTERNS: Final = {"literal": 3, "prefixed": 4}
 PERMISSIONS: Final = {"deny": 2, "allow": 3}
-ANY: Final = 1
 
 
 def _number(words: dict[str, int], what: str, text: str) -> int:
@@ -34,16 +27,12 @@ def _number(words: dict[str, int], what: str, text: str) -> int:
     return words[text.lower().replace("-", "_")]
 
 
+def _filter(words: dict[str, int], what: str, given: dict[str, str]) -> int:
+    return _number(words, what, given[what]) if what in given else acls.ANY_KIND
+
+
 def _word(words: dict[str, int], number: int) -> str:
     return next((word for word, each in words.items() if each == number), str(number))
-
-
-async def _ask(cluster: ClusterServer, request: Any) -> Any:
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        return await client.call(request, VERSION)
-    finally:
-        client.close()
 
 
 class AclRow(TypedDict):
@@ -68,17 +57,6 @@ async def list_acls(cluster: ClusterServer, call: Call) -> list[AclRow]:
     """All ACLs; none where there is no authorizer."""
     if not is_authorizer_set(cluster.config):
         return []
-    wanted = DescribeAclsRequest(
-        resource_type_filter=ANY,
-        resource_name_filter=None,
-        pattern_type_filter=ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
-    )
-    answer = await _ask(cluster, wanted)
-    _check(answer.error_code, answer.error_message)
     return [
         {
             "principal": acl.principal,
@@ -89,7 +67,7 @@ async def list_acls(cluster: ClusterServer, call: Call) -> list[AclRow]:
             "permission": _word(PERMISSIONS, acl.permission_type),
             "host": acl.host,
         }
-        for resource in answer.resources
+        for resource in await ask(cluster, acls.describe())
         for acl in resource.acls
     ]
 
@@ -108,8 +86,8 @@ async def add_acls(cluster: ClusterServer, call: Call) -> list[AclRow]:
         )
         for each in call.body["acls"]
     ]
-    for result in (await _ask(cluster, CreateAclsRequest(creations=creations))).results:
-        _check(result.error_code, result.error_message)
+    for result in await ask(cluster, acls.create(creations)):
+        check_answer(result.error_code, "ACL", result.error_message)
     return await list_acls(cluster, call)
 
 
@@ -117,19 +95,14 @@ async def remove_acls(cluster: ClusterServer, call: Call) -> RemovedAcls:
     """Remove ACLs. Errors: RefusedError."""
     body = call.query
     wanted = DeleteAclsFilter(
-        resource_type_filter=_number(RESOURCES, "resource", body["resource"]) if "resource" in body else ANY,
+        resource_type_filter=_filter(RESOURCES, "resource", body),
         resource_name_filter=body.get("name"),
-        pattern_type_filter=_number(PATTERNS, "pattern", body["pattern"]) if "pattern" in body else ANY,
+        pattern_type_filter=_filter(PATTERNS, "pattern", body),
         principal_filter=body.get("principal"),
         host_filter=body.get("host"),
-        operation=_number(OPERATIONS, "operation", body["operation"]) if "operation" in body else ANY,
-        permission_type=_number(PERMISSIONS, "permission", body["permission"]) if "permission" in body else ANY,
+        operation=_filter(OPERATIONS, "operation", body),
+        permission_type=_filter(PERMISSIONS, "permission", body),
     )
-    (result,) = (await _ask(cluster, DeleteAclsRequest(filters=[wanted]))).filter_results
-    _check(result.error_code, result.error_message)
+    result = await ask(cluster, acls.delete(wanted))
+    check_answer(result.error_code, "ACLs", result.error_message)
     return {"removed": len(result.matching_acls)}
-
-
-def _check(code: int, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise RefusedError(409, message or ErrorCode(code).name)

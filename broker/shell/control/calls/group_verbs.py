@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 
+from broker.asks import groups, topics
 from broker.asks.rows import LagRow
 from broker.base.context import Context
 from broker.coordinator.groups.forced import rebalance as forced
-from broker.shell.control.calls.group_members import describe, share_offsets
-from broker.shell.control.calls.groups import fetch_committed
-from broker.shell.control.calls.records import EARLIEST, LATEST, LOOK_AGAIN_S, leaders_of, offset_at
+from broker.shell.asking import Asking, ask
+from broker.shell.control.calls.group_members import describe
+from broker.shell.control.calls.records import LOOK_AGAIN_S, check_answer
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
-from broker.shell.local_client import LocalClient
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.classic_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from protocol.messages.group_admin import DeleteGroupsRequest
-from protocol.messages.share_group import ShareGroupHeartbeatRequest
-from protocol.messages.streams_group import StreamsGroupHeartbeatRequest
+from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.asks.rows import GroupDetails
     from broker.shell.cluster_server import ClusterServer
 
-DELETE_VERSION, LEAVE_VERSION = 2, 5
-LEAVING_EPOCH: Final = -1
-# how a member of such a group leaves: its own heartbeat with the epoch of those who leave
-HEARTBEATS: Final[dict[str, tuple[Any, int]]] = {
-    "consumer": (ConsumerGroupHeartbeatRequest, 1),
-    "share": (ShareGroupHeartbeatRequest, 1),
-    "streams": (StreamsGroupHeartbeatRequest, 0),
-}
 MOST_NAMED: Final = 10
 WHY: Final = "a test has expelled it"
 
@@ -87,10 +74,8 @@ class AwaitedLag(NamedGroup):
 async def delete_group(cluster: ClusterServer, call: Call) -> NamedGroup:
     """Delete a group without members, with its offsets. Errors: RefusedError."""
     group = call.words["group"]
-    async with _Asked(cluster) as client:
-        request = DeleteGroupsRequest(groups_names=[group])
-        (row,) = (await client.call(request, DELETE_VERSION, cluster.broker.groups.coordinator_of(group))).results
-    _check(group, row.error_code)
+    row = await ask(cluster, groups.delete(group))
+    check_answer(row.error_code, f"group {group:.100}")
     return {"group": group}
 
 
@@ -100,34 +85,23 @@ async def expel_member(cluster: ClusterServer, call: Call) -> Expelled:
     `member`: its id, or the id of a static member. Errors: RefusedError.
     """
     group, wanted = call.words["group"], call.body["member"]
-    async with _Asked(cluster) as client:
-        found = await _described(cluster, client, group)
+    with Asking(cluster) as asking:
+        found = await _described(cluster, asking, group)
         for row in found["members"]:
             if wanted in (row["member"], row["instance"]):
                 break
         else:
             ids = ", ".join(each["member"] for each in found["members"])
             raise RefusedError(404, f"group {group:.100} has no member {wanted:.100}; there are {ids or 'none'}")
-        member, node_id = row["member"], cluster.broker.groups.coordinator_of(group)
-        if found["type"] == "classic":
-            leaving = [MemberIdentity(member_id=member, reason=WHY)]
-            answer = await client.call(LeaveGroupRequest(group_id=group, members=leaving), LEAVE_VERSION, node_id)
-            _check(group, answer.error_code or answer.members[0].error_code)
-        else:
-            kind, version = HEARTBEATS[found["type"]]
-            words = {"group_id": group, "member_id": member, "member_epoch": LEAVING_EPOCH}
-            if found["type"] != "share" and row["instance"]:
-                words["instance_id"] = row["instance"]
-            answer = await client.call(kind(**words), version, node_id)
-            _check(group, answer.error_code)
-    return {"group": group, "member": member}
+        await asking.ask(groups.remove_member(group, found["type"], row["member"], row["instance"], WHY))
+    return {"group": group, "member": row["member"]}
 
 
 async def rebalance(cluster: ClusterServer, call: Call) -> Rebalanced:
     """Start a rebalance; broker/coordinator/groups/forced.py says what that is. Errors: RefusedError."""
     group = call.words["group"]
-    async with _Asked(cluster) as client:
-        found = await _described(cluster, client, group)
+    with Asking(cluster) as asking:
+        found = await _described(cluster, asking, group)
     if not found["members"]:
         raise RefusedError(409, f"group {group:.100} has no members: there is nothing to rebalance")
     broker = cluster.broker
@@ -140,8 +114,8 @@ async def wait_for_offsets(cluster: ClusterServer, call: Call) -> AwaitedOffsets
     """Wait until a group has committed these offsets, or later ones. Errors: RefusedError."""
     wanted = {(row["topic"], row["partition"]): row["offset"] for row in call.body["offsets"]}
 
-    async def look(client: LocalClient) -> tuple[str, list[WantedRow]]:
-        found = await _committed(cluster, client, call.words["group"])
+    async def look(asking: Asking) -> tuple[str, list[WantedRow]]:
+        found = await _committed(asking, call.words["group"])
         rows: list[WantedRow] = [
             {"topic": topic, "partition": index, "offset": found.get((topic, index), -1), "wanted": offset}
             for (topic, index), offset in wanted.items()
@@ -174,11 +148,11 @@ async def wait_for_lag(cluster: ClusterServer, call: Call) -> AwaitedLag:
     if most < 0:
         raise RefusedError(400, '"lag" takes 0 or more')
 
-    async def look(client: LocalClient) -> tuple[str, list[LagRow]]:
-        rows = [row for row in await _lags(cluster, client, group) if topic in (None, row["topic"])]
+    async def look(asking: Asking) -> tuple[str, list[LagRow]]:
+        rows = [row for row in await _lags(cluster, asking, group) if topic in (None, row["topic"])]
         lag = sum(row["lag"] for row in rows)
         if not rows:
-            return await _nothing_there(client, topic), rows
+            return await _nothing_there(asking, topic), rows
         of = ", ".join(f"{row['topic']}-{row['partition']}: {row['lag']}" for row in rows if row["lag"])
         return "" if lag <= most else f"has a lag of {lag} ({of}), not {most}", rows
 
@@ -188,27 +162,26 @@ async def wait_for_lag(cluster: ClusterServer, call: Call) -> AwaitedLag:
 
 
 async def _wait(
-    cluster: ClusterServer, call: Call, look: Callable[[LocalClient], Awaitable[tuple[str, T]]]
+    cluster: ClusterServer, call: Call, look: Callable[[Asking], Awaitable[tuple[str, T]]]
 ) -> tuple[str, T]:
     """Look until there is no "why not", or the time is over. While there is no coordinator or leader, it is not met."""
-    async with _Asked(cluster) as client:
-        with Wait(cluster, call.body.get("timeout_ms", 0), LOOK_AGAIN_S) as wait:
-            while True:
-                try:
-                    why, found = await look(client)
-                    if not why or wait.is_over:
-                        return why, found
-                except (KafkaError, RefusedError) as error:  # another broker may lead soon
-                    if wait.is_over:
-                        raise RefusedError(409, str(error) or type(error).__name__) from None
-                await wait.pause()
+    with Asking(cluster) as asking, Wait(cluster, call.body.get("timeout_ms", 0), LOOK_AGAIN_S) as wait:
+        while True:
+            try:
+                why, found = await look(asking)
+                if not why or wait.is_over:
+                    return why, found
+            except (KafkaError, RefusedError) as error:  # another broker may lead soon
+                if wait.is_over:
+                    raise RefusedError(409, str(error) or type(error).__name__) from None
+            await wait.pause()
 
 
-async def _nothing_there(client: LocalClient, topic: str | None) -> str:
+async def _nothing_there(asking: Asking, topic: str | None) -> str:
     """Why a group has no lag: which partitions it has neither committed nor given to a member."""
     if topic is None:
         return "has committed no offset, and its members have no partition"
-    partitions = sorted(await leaders_of(client, topic))
+    partitions = sorted(await asking.ask(topics.leaders_of(topic)))
     if not partitions:
         return f"has no partition of {topic:.100}: there is no such topic"
     names = ", ".join(f"{topic:.100}-{each}" for each in partitions[:MOST_NAMED])
@@ -216,10 +189,9 @@ async def _nothing_there(client: LocalClient, topic: str | None) -> str:
     return f"has committed no offset of {names}{more}, and its members have none of them"
 
 
-async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list[LagRow]:
-    found = await describe(cluster, client, group)
+async def _lags(cluster: ClusterServer, asking: Asking, group: str) -> list[LagRow]:
+    found = await describe(cluster, asking, group)
     if found["type"] == "share":
-        shared = await share_offsets(cluster, client, group)
         return [
             {
                 "topic": row["topic"],
@@ -228,19 +200,28 @@ async def _lags(cluster: ClusterServer, client: LocalClient, group: str) -> list
                 "end": row.get("end", 0),
                 "lag": row.get("lag", 0),
             }
-            for row in shared
+            for row in await asking.ask(groups.share_offsets(group))
         ]
-    committed = await _committed(cluster, client, group)
+    committed = await _committed(asking, group)
     places = committed | {place: -1 for place in _assigned(found) if place not in committed}
-    leaders = {topic: await leaders_of(client, topic) for topic in sorted({topic for topic, _ in places})}
+    known = (await asking.ask(topics.metadata(sorted({topic for topic, _ in places})))).topics if places else []
+    leaders = {
+        (topic.name or "", each.partition_index): each.leader_id
+        for topic in known
+        for each in topic.partitions
+        if (topic.name, each.partition_index) in places  # one that is gone, no client reads
+    }
+    firsts, ends = [await asking.ask(topics.offsets_of(leaders, at)) for at in (topics.EARLIEST, topics.LATEST)]
     rows: list[LagRow] = []
     for (topic, index), offset in sorted(places.items()):
-        leader = leaders[topic].get(index)
-        if leader is None:
-            continue  # the topic is gone, and no client reads it
-        end = await offset_at(client, topic, index, leader, LATEST)
-        first = max(offset, await offset_at(client, topic, index, leader, EARLIEST))
-        rows.append({"topic": topic, "partition": index, "committed": offset, "end": end, "lag": max(0, end - first)})
+        if (topic, index) not in leaders:
+            continue
+        first, end = (found.get((topic, index)) for found in (firsts, ends))
+        if first is None or end is None:
+            raise RefusedError(409, f"{topic}-{index}: LEADER_NOT_AVAILABLE")
+        check_answer(first.error_code or end.error_code, f"{topic}-{index}")
+        lag = max(0, end.offset - max(offset, first.offset))
+        rows.append({"topic": topic, "partition": index, "committed": offset, "end": end.offset, "lag": lag})
     return rows
 
 
@@ -251,37 +232,17 @@ def _assigned(found: GroupDetails) -> list[Place]:
     return [(topic, int(index)) for topic, _, index in places]
 
 
-async def _committed(cluster: ClusterServer, client: LocalClient, group: str) -> dict[Place, int]:
-    row = await fetch_committed(cluster, client, group)
-    return {
-        (topic.name, each.partition_index): each.committed_offset for topic in row.topics for each in topic.partitions
-    }
+async def _committed(asking: Asking, group: str) -> dict[Place, int]:
+    rows = await asking.ask(groups.committed(group))
+    return {(topic.name, each.partition_index): each.committed_offset for topic in rows for each in topic.partitions}
 
 
-async def _described(cluster: ClusterServer, client: LocalClient, group: str) -> GroupDetails:
+async def _described(cluster: ClusterServer, asking: Asking, group: str) -> GroupDetails:
     """Errors: RefusedError: there is no such group, or its coordinator does not answer."""
     try:
-        found = await describe(cluster, client, group)
+        found = await describe(cluster, asking, group)
     except KafkaError as error:
         raise RefusedError(409, f"group {group:.100}: {error}") from None
     if found["state"] == "Dead":
         raise RefusedError(404, f"there is no group {group:.100}")
     return found
-
-
-class _Asked:
-    """A client of the control plane's own, as a context."""
-
-    def __init__(self, cluster: ClusterServer) -> None:
-        self._client = LocalClient(cluster.broker, cluster.config)
-
-    async def __aenter__(self) -> LocalClient:
-        return self._client
-
-    async def __aexit__(self, *_: object) -> None:
-        self._client.close()
-
-
-def _check(group: str, code: int) -> None:
-    if code:
-        raise RefusedError(409, f"group {group:.100}: {ErrorCode(code).name}")

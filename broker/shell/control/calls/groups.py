@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from broker.asks import groups
+from broker.shell.asking import Asking, ask
 from broker.shell.control.calls.group_members import describe
 from broker.shell.control.calls.records import LOOK_AGAIN_S
 from broker.shell.control.of_cluster.groups import STATES
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
-from broker.shell.local_client import LocalClient
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
-
-OFFSETS_VERSION: Final = 9  # by topic name
 
 
 class GroupState(TypedDict):
@@ -46,11 +44,8 @@ class CommittedRow(TypedDict):
 
 async def show_group(cluster: ClusterServer, call: Call) -> GroupState:
     """A group's state and members; a group that does not exist is Dead. Errors: as describe."""
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        return await _describe(cluster, client, call.words["group"])
-    finally:
-        client.close()
+    with Asking(cluster) as asking:
+        return await _describe(cluster, asking, call.words["group"])
 
 
 async def wait_for_group(cluster: ClusterServer, call: Call) -> AwaitedGroup:
@@ -62,23 +57,18 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> AwaitedGroup:
     state, members, timeout_ms = STATES.get(body["state"]), body.get("members"), body.get("timeout_ms", 0)
     if state is None:
         raise RefusedError(400, f'"state" takes one of {", ".join(STATES)}')
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
-            while True:
-                try:
-                    found = await _describe(cluster, client, group)
-                except (KafkaError, RefusedError) as error:  # another broker may lead soon
-                    found = {"group": group, "state": "Unknown", "type": "", "members": []}
-                    failure = f": {str(error) or type(error).__name__}"
-                else:
-                    failure = ""
-                met = found["state"] == state and members in (None, len(found["members"]))
-                if met or wait.is_over:
-                    return {**found, "met": met, "why": "" if met else _why(found, body) + failure}
-                await wait.pause()
-    finally:
-        client.close()
+    with Asking(cluster) as asking, Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
+        while True:
+            failure = ""
+            try:
+                found = await _describe(cluster, asking, group)
+            except (KafkaError, RefusedError) as error:  # another broker may lead soon
+                found = {"group": group, "state": "Unknown", "type": "", "members": []}
+                failure = f": {str(error) or type(error).__name__}"
+            met = found["state"] == state and members in (None, len(found["members"]))
+            if met or wait.is_over:
+                return {**found, "met": met, "why": "" if met else _why(found, body) + failure}
+            await wait.pause()
 
 
 def _why(found: GroupState, wanted: dict[str, Any]) -> str:
@@ -92,29 +82,14 @@ def _members(count: int) -> str:
     return f"{count} member{'' if count == 1 else 's'}"
 
 
-async def _describe(cluster: ClusterServer, client: LocalClient, group: str) -> GroupState:
-    found = await describe(cluster, client, group)
+async def _describe(cluster: ClusterServer, asking: Asking, group: str) -> GroupState:
+    found = await describe(cluster, asking, group)
     members = [each["member"] for each in found["members"]]
     return {"group": group, "state": found["state"], "type": found["type"], "members": members}
 
 
-async def fetch_committed(cluster: ClusterServer, client: LocalClient, group: str) -> Any:
-    """What a group has committed, as OffsetFetch tells it. Errors: RefusedError."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
-    answer = await client.call(request, OFFSETS_VERSION, cluster.broker.groups.coordinator_of(group))
-    (row,) = answer.groups
-    if row.error_code:
-        raise RefusedError(409, f"group {group:.100}: {ErrorCode(row.error_code).name}")
-    return row
-
-
 async def committed(cluster: ClusterServer, call: Call) -> list[CommittedRow]:
     """The offsets that a group has committed. Errors: RefusedError."""
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        row = await fetch_committed(cluster, client, call.words["group"])
-    finally:
-        client.close()
     return [
         {
             "topic": topic.name,
@@ -122,6 +97,6 @@ async def committed(cluster: ClusterServer, call: Call) -> list[CommittedRow]:
             "offset": each.committed_offset,
             "metadata": each.metadata or "",
         }
-        for topic in sorted(row.topics, key=lambda topic: str(topic.name))
-        for each in sorted(topic.partitions, key=lambda each: int(each.partition_index))
+        for topic in await ask(cluster, groups.committed(call.words["group"]))
+        for each in topic.partitions
     ]

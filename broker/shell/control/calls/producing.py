@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from broker.asks.records import produce as append
+from broker.asks.topics import leaders_of
 from broker.load.values import data_of
-from broker.shell.control.calls.records import TIMEOUT_MS, bytes_of, check_answer, leaders_of
+from broker.shell.asking import Asking
+from broker.shell.control.calls.records import bytes_of
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.partitioner import choose_partition
 from protocol.record_batch import build_batch
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
-PRODUCE_VERSION: Final = 9  # by topic name
 FIELDS: Final = ("key", "value", "headers", "partition", "timestamp_ms")
 
 Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]  # as build_batch takes it
@@ -30,21 +30,19 @@ class ProducedAt(TypedDict):
 
 async def produce(cluster: ClusterServer, call: Call) -> list[ProducedAt]:
     """Append records, acks=all; the topic is made as for any producer. Errors: RefusedError."""
-    topic, client = call.words["topic"], LocalClient(cluster.broker, cluster.config)
+    topic = call.words["topic"]
     given = [_record(f"records[{index}]", record) for index, record in enumerate(call.body["records"])]
     by_partition: dict[int, list[Row]] = {}
     order, bases = [], {}
-    try:
-        leaders = await leaders_of(client, topic, create=True)
+    with Asking(cluster) as asking:
+        leaders = await asking.ask(leaders_of(topic, create=True))
         for partition, (_, row) in zip(_places(cluster, topic, given, leaders), given, strict=True):
             rows = by_partition.setdefault(partition, [])
             order.append((partition, len(rows)))
             rows.append(row)
         for partition, rows in by_partition.items():
             batch = build_batch(rows, timestamp_ms=cluster.broker.turn.env.clock.now_ms())
-            bases[partition] = await append(client, topic, partition, leaders[partition], batch)
-    finally:
-        client.close()
+            bases[partition] = await asking.ask(append(topic, partition, batch))
     return [{"partition": partition, "offset": bases[partition] + place} for partition, place in order]
 
 
@@ -70,18 +68,6 @@ def _places(
         places.append(partition)
     cluster.turns[topic] = topic_id, turn
     return places
-
-
-async def append(client: LocalClient, topic: str, partition: int, leader: int, batch: bytes) -> int:
-    """Append a batch, acks=all. Returns the offset of its first record. Errors: RefusedError."""
-    data = [PartitionProduceData(index=partition, records=batch)]
-    topics = [TopicProduceData(name=topic, partition_data=data)]
-    answer = await client.call(
-        ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics), PRODUCE_VERSION, leader
-    )
-    answered = answer.responses[0].partition_responses[0]
-    check_answer(answered.error_code, f"{topic}-{partition}", answered.error_message)
-    return int(answered.base_offset)
 
 
 def _record(where: str, given: dict[str, Any]) -> tuple[int | None, Row]:

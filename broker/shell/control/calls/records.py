@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from broker.asks.records import committed_records
+from broker.asks import topics
+from broker.asks.ask import label
+from broker.asks.records import committed_records, fetch
+from broker.shell.asking import Asking, ask
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
-from broker.shell.local_client import LocalClient
 from protocol.errors import ErrorCode
-from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
-from protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.record_json import from_json, to_json
 
 if TYPE_CHECKING:
@@ -26,16 +18,13 @@ if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
     from protocol.record import Record as LogRecord
 
-TIMEOUT_MS: Final = 10_000
 LOOK_AGAIN_S: Final = 0.005
 MOST_RECORDS: Final = 10_000
 ANSWER_BYTES: Final = 8 << 20
 # A topic was deleted, or its leader has moved, between two requests of one call.
 MOVED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 # The kits' words, and those of Kafka's isolation.level.
-ISOLATION: Final = {"uncommitted": 0, "committed": 1, "read_uncommitted": 0, "read_committed": 1}
-METADATA_VERSION, CREATE_VERSION, FETCH_VERSION = 12, 7, 12  # by topic name
-EARLIEST, LATEST, LIST_VERSION = -2, -1, 7
+ISOLATION: Final = {"uncommitted": False, "committed": True, "read_uncommitted": False, "read_committed": True}
 
 
 class CreatedTopic(TypedDict):
@@ -69,42 +58,27 @@ class Consumed(TypedDict):
 
 async def create_topic(cluster: ClusterServer, call: Call) -> CreatedTopic:
     """Create a topic. Errors: RefusedError."""
-    body, client = call.body, LocalClient(cluster.broker, cluster.config)
-    configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
-    wanted = CreatableTopic(
-        name=body["name"],
-        num_partitions=body.get("partitions", -1),
-        replication_factor=body.get("replicas", -1),
-        configs=configs,
+    body = call.body
+    wanted = topics.new_topic(
+        body["name"], body.get("partitions", -1), body.get("replicas", -1), body.get("config", {})
     )
-    request = CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS)
-    try:
-        row = (await client.call(request, CREATE_VERSION)).topics[0]
-    finally:
-        client.close()
+    (row,) = await ask(cluster, topics.create([wanted]))
     check_answer(row.error_code, f"topic {row.name}", row.error_message)
     return {"name": row.name, "partitions": row.num_partitions}
 
 
 async def create_topics(cluster: ClusterServer, call: Call) -> list[CreatedTopic]:
     """Create topics, all of them or none. Errors: RefusedError: with each that is refused, and why."""
-    body, client = call.body, LocalClient(cluster.broker, cluster.config)
-    configs = [CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()]
+    body = call.body
     wanted = [
-        CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=body.get("replicas", -1), configs=configs
-        )
+        topics.new_topic(name, partitions, body.get("replicas", -1), body.get("config", {}))
         for name, partitions in body["topics"].items()
     ]
-    try:
-        for only_asks in (True, False):
-            request = CreateTopicsRequest(topics=wanted, timeout_ms=TIMEOUT_MS, validate_only=only_asks)
-            rows = (await client.call(request, CREATE_VERSION)).topics
-            if wrong := [row for row in rows if row.error_code]:
-                told = (f"{row.name}: {ErrorCode(row.error_code).name}: {row.error_message}" for row in wrong)
-                raise RefusedError(409, f"topic {'; topic '.join(told)}")
-    finally:
-        client.close()
+    for only_check in (True, False):
+        rows = await ask(cluster, topics.create(wanted, only_check=only_check))
+        if wrong := [row for row in rows if row.error_code]:
+            told = (f"{row.name}: {label(row.error_code)}: {row.error_message}" for row in wrong)
+            raise RefusedError(409, f"topic {'; topic '.join(told)}")
     return [{"name": row.name, "partitions": row.num_partitions} for row in rows]
 
 
@@ -126,14 +100,13 @@ async def consume(cluster: ClusterServer, call: Call) -> Consumed:
     if min(body.get("offset", 0), *positions.values(), 0) < 0:  # -1 and -2 have a meaning elsewhere in Kafka
         raise RefusedError(400, '"offset" and "offsets" take 0 or more')
     broker, life, source = cluster.broker, cluster.life, body.get("source", "")
-    client = LocalClient(broker, cluster.config)
     keys = (bytes_of("key", body["key"]),) if "key" in body else None
-    reader = _Reader(client, topic, isolation, most, keys, waits=least > 0)
-    found = reader.found
-    try:
+    with Asking(cluster) as asking:
+        reader = _Reader(asking, topic, isolation, most, keys, waits=least > 0)
+        found = reader.found
         with Wait(cluster, timeout_ms, LOOK_AGAIN_S) as wait:
             while True:
-                leaders = await leaders_of(client, topic)
+                leaders = await asking.ask(topics.leaders_of(topic))
                 partitions = sorted(leaders) if "partition" not in body else [body["partition"]]
                 if not least:  # what is not there yet is not waited for
                     _check_there(topic, partitions, leaders)
@@ -143,7 +116,7 @@ async def consume(cluster: ClusterServer, call: Call) -> Consumed:
                     positions.clear()
                 for partition in partitions:
                     position = positions.get(partition, body.get("offset", 0))
-                    positions[partition] = await reader.read(partition, leaders.get(partition), position)
+                    positions[partition] = await reader.read(partition, position) if partition in leaders else position
                 if source != _source(broker, life, topic):
                     _check_nothing_read(topic, found, body)
                 if len(found) >= least or wait.is_over:
@@ -159,8 +132,6 @@ async def consume(cluster: ClusterServer, call: Call) -> Consumed:
                         "source": source,
                     }
                 await wait.pause()
-    finally:
-        client.close()
 
 
 def _too_few(topic: str, body: dict[str, Any], offsets: dict[str, int], found: int) -> str:
@@ -202,18 +173,6 @@ def _check_there(topic: str, partitions: list[int], leaders: dict[int, int]) -> 
         raise RefusedError(404, f"{topic} has no partition {partitions[0]}, but 0 to {len(leaders) - 1}")
 
 
-async def leaders_of(client: LocalClient, topic: str, *, create: bool = False) -> dict[int, int]:
-    """Who leads each partition of a topic; {}: there is no such topic. Errors: RefusedError."""
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
-    row = (await client.call(request, METADATA_VERSION)).topics[0]
-    if create and row.error_code == ErrorCode.LEADER_NOT_AVAILABLE:  # it has been made by this request
-        row = (await client.call(request, METADATA_VERSION)).topics[0]
-    if not create and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return {}
-    check_answer(row.error_code, f"topic {topic}")
-    return {each.partition_index: each.leader_id for each in row.partitions}
-
-
 class _Reader:
     """Reads records of a topic, until `most` are found.
 
@@ -223,7 +182,7 @@ class _Reader:
 
     def __init__(
         self,
-        client: LocalClient,
+        asking: Asking,
         topic: str,
         isolation: str,
         most: int,
@@ -232,24 +191,23 @@ class _Reader:
         waits: bool,
     ) -> None:
         self.found: list[Record] = []
-        self._client = client
+        self._asking = asking
         self._topic = topic
         self._isolation = isolation
         self._most = most
         self._keys = keys
         self._waits = waits
 
-    async def read(self, partition: int, leader: int | None, position: int) -> int:
-        """Add those of a partition from an offset to its end. Returns the offset after the last. Errors: RefusedError.
-
-        leader   None: there is no such partition, and nothing is read.
-        """
-        while leader is not None and len(self.found) < self._most:
-            row = await self._fetch(partition, leader, position)
+    async def read(self, partition: int, position: int) -> int:
+        """Add those from an offset on. Returns the offset after the last of the partition. Errors: RefusedError."""
+        is_committed, topic = ISOLATION[self._isolation], self._topic
+        while len(self.found) < self._most:
+            asked = fetch(topic, partition, position, committed=is_committed, most_bytes=ANSWER_BYTES)
+            row = await self._asking.ask(asked)
             if self._waits and row.error_code in MOVED:
                 break
             if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the reply does not say where the log begins
-                first = await offset_at(self._client, self._topic, partition, leader, EARLIEST)
+                first = await self._asking.ask(topics.offset_at(topic, partition, topics.EARLIEST))
                 if position < first:
                     position = first
                     continue
@@ -264,29 +222,6 @@ class _Reader:
                 if len(self.found) == self._most:
                     break
         return position
-
-    async def _fetch(self, partition: int, leader: int, position: int) -> Any:
-        wanted = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=ANSWER_BYTES)
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=ANSWER_BYTES,
-            isolation_level=ISOLATION[self._isolation],
-            session_epoch=-1,
-            topics=[FetchTopic(topic=self._topic, partitions=[wanted])],
-        )
-        answer = await self._client.call(request, FETCH_VERSION, leader)
-        return answer.responses[0].partitions[0]
-
-
-async def offset_at(client: LocalClient, topic: str, partition: int, leader: int, time_ms: int) -> int:
-    """The offset of the first record that is not older, or of EARLIEST; -1: there is none. Errors: RefusedError."""
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=time_ms)
-    wanted = ListOffsetsTopic(name=topic, partitions=[asked])
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted], timeout_ms=0)
-    (row,) = (await client.call(request, LIST_VERSION, leader)).topics[0].partitions
-    check_answer(row.error_code, f"{topic}-{partition}")
-    return int(row.offset)
 
 
 def _shown(partition: int, record: LogRecord) -> Record:
@@ -311,4 +246,4 @@ def bytes_of(where: str, value: Any) -> bytes | None:
 def check_answer(code: int, what: str, message: str | None = None) -> None:
     """Errors: RefusedError: the answer has an error code."""
     if code:
-        raise RefusedError(409, f"{what}: {ErrorCode(code).name}{': ' + message if message else ''}")
+        raise RefusedError(409, f"{what}: {label(code)}{': ' + message if message else ''}")

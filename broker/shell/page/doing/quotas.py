@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from broker.asks import quotas
+from broker.shell.asking import ask
 from broker.shell.control.calls.records import check_answer
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
-from protocol.messages.quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
-    DescribeClientQuotasRequest,
-    EntityData,
-    OpData,
-)
 
 if TYPE_CHECKING:
     from broker.shell.cluster_server import ClusterServer
 
-VERSION: Final = 1
 ENTITIES: Final = {"user": "user", "client_id": "client-id", "ip": "ip"}
 DEFAULT: Final = "<default>"  # stands for all that have none of their own
 
@@ -32,19 +25,13 @@ class QuotaRow(TypedDict):
 
 async def list_quotas(cluster: ClusterServer, call: Call) -> list[QuotaRow]:
     """Each entity with its rates."""
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        answer = await client.call(DescribeClientQuotasRequest(components=[], strict=False), VERSION)
-    finally:
-        client.close()
-    check_answer(answer.error_code, "quotas", answer.error_message)
     words = {kind: word for word, kind in ENTITIES.items()}
     return [
         {
             "entity": {words[each.entity_type]: _shown(each.entity_name) for each in entry.entity},
             "rates": {each.key: each.value for each in entry.values},
         }
-        for entry in answer.entries or ()
+        for entry in await ask(cluster, quotas.describe())
     ]
 
 
@@ -58,19 +45,8 @@ async def alter_quotas(cluster: ClusterServer, call: Call) -> list[QuotaRow]:
     unknown = body["entity"].keys() - ENTITIES.keys()
     if unknown or not body["entity"]:
         raise RefusedError(400, f'"entity" takes {", ".join(ENTITIES)}')
-    entity = [
-        EntityData(entity_type=ENTITIES[word], entity_name=None if name == DEFAULT else name)
-        for word, name in body["entity"].items()
-    ]
-    ops = [OpData(key=key, value=float(value), remove=False) for key, value in body.get("rates", {}).items()]
-    ops += [OpData(key=key, value=0.0, remove=True) for key in body.get("remove", ())]
-    request = AlterClientQuotasRequest(
-        entries=[AlterClientQuotasRequestEntryData(entity=entity, ops=ops)], validate_only=False
-    )
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        (row,) = (await client.call(request, VERSION)).entries
-    finally:
-        client.close()
+    entity = [(ENTITIES[word], None if name == DEFAULT else name) for word, name in body["entity"].items()]
+    rates = {key: float(value) for key, value in body.get("rates", {}).items()}
+    (row,) = await ask(cluster, quotas.alter([(entity, {**rates, **dict.fromkeys(body.get("remove", ()))})]))
     check_answer(row.error_code, "quota", row.error_message)
     return await list_quotas(cluster, call)

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from broker.asks.groups import TASKS, classic_places
 from broker.cluster.topic_names import OFFSETS_TOPIC
 from broker.coordinator.records import GROUP_METADATA
-from broker.shell.control.calls.group_members import TASKS, classic_places
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.page.topics import UNREADABLE
 from broker.shell.page.windows import number

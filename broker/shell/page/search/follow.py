@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import quote, urlencode
 
+from broker.shell.asking import Asking
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.local_client import LocalClient
 from broker.shell.page.messages import MessageRow, Seen, read, registry_of, texts
 from broker.shell.page.search.wanted import TEXTS, Wanted
 from broker.shell.page.topics import UNREADABLE
@@ -91,19 +91,17 @@ async def show_tail(cluster: ClusterServer, call: Call) -> TopicTail:
     topic = broker.metadata.topics.get(name)
     if topic is None:
         raise RefusedError(404, f"no such topic: {name:.100}")
-    look, client = Look(call), LocalClient(broker, cluster.config)
-    try:
-        for index, place in enumerate(topic.partitions):
+    look = Look(call)
+    with Asking(cluster) as asking:
+        for index in range(len(topic.partitions)):
             if not look.covers(index) or not broker.partitions.has(topic, index):
                 continue
             try:
                 partition = broker.partitions.get(topic, index)
                 first, end = partition.log_start_offset, partition.high_watermark
-                await look.read(index, first, end, partial(read, client, partition, place.leader))
+                await look.read(index, first, end, partial(read, asking, partition))
             except UNREADABLE:
                 look.unreadable(index)
-    finally:
-        client.close()
     return await look.answer(cluster, name)
 
 
