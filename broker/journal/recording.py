@@ -77,14 +77,14 @@ class Recording:
             self._waited_ms = waited_ms
             self.add(WAITED, 0, 0, at_ms, waited_ms.to_bytes(8, "big"))
 
-    def called(self, method: str, path: str, body: dict[str, Any], at_ms: int) -> None:
+    def called(self, method: str, path: str, body: dict[str, object], at_ms: int) -> None:
         """Keep a call of the control plane, without secrets, unless it changes nothing. `path`: within the cluster."""
         if method != "GET" and path != LOAD and not path.endswith(_NOT_KEPT):
             shown = {key: HIDDEN if is_secret_setting(key) else value for key, value in body.items()}
             text = json.dumps({"method": method, "path": path, "body": shown})
             self.add(CALLED, 0, 0, at_ms, text.encode())
 
-    def loaded(self, body: dict[str, Any], at_ms: int) -> None:
+    def loaded(self, body: dict[str, object], at_ms: int) -> None:
         """Keep a load: a call whose body holds secrets anywhere, so its handler says what may be kept."""
         self.add(CALLED, 0, 0, at_ms, json.dumps({"method": "POST", "path": LOAD, "body": body}).encode())
 

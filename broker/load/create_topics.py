@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from broker.load.problems import LoadError, Problem
 
@@ -10,7 +10,7 @@ VARIABLE: Final = "KAFKA_CREATE_TOPICS"
 FORM: Final = "it is name:partitions:replicas or name:partitions:replicas:cleanup.policy"
 
 
-def topics_of(text: str, separator: str | None = None) -> dict[str, Any]:
+def topics_of(text: str, separator: str | None = None) -> dict[str, object]:
     """What a file would say. `separator`: between topics, a comma unless given. Errors: LoadError."""
     topics = []
     for word in (each.strip() for each in text.split(separator or ",")):
@@ -19,7 +19,7 @@ def topics_of(text: str, separator: str | None = None) -> dict[str, Any]:
     return {"topics": topics}
 
 
-def _topic(word: str) -> dict[str, Any]:
+def _topic(word: str) -> dict[str, object]:
     name, *rest = (part.strip() for part in word.split(":"))
     if not name or not 2 <= len(rest) <= 3 or not all(part.isascii() and part.isdigit() for part in rest[:2]):
         raise LoadError([Problem(VARIABLE, 0, word, FORM)])

@@ -30,6 +30,7 @@ class _OwnPlaces(Places):
 
     def find(self, to: To) -> Sending[int | None]:
         """The id of the node; None: any node says why there is none."""
+        yield from ()  # it sends nothing
         broker = self._broker
         if isinstance(to, Leader):
             topic = broker.metadata.topics.get(to.topic)
@@ -38,7 +39,6 @@ class _OwnPlaces(Places):
         if isinstance(to, Group):
             return broker.groups.coordinator_of(to.group_id)
         return to.node_id if isinstance(to, Node) else None
-        yield  # it sends nothing
 
 
 class Asking:

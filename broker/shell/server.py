@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.cluster.data.copies import is_private
@@ -172,7 +172,7 @@ def _whose(error: Exception, data_dir: str) -> str:
     )
 
 
-def _read_loads(load: dict[str, Any] | None) -> StartLoads | None:
+def _read_loads(load: Mapping[str, Any] | None) -> StartLoads | None:
     """What is to be loaded. Errors: LoadError."""
     if load is None:
         return None
@@ -205,13 +205,13 @@ def serve(
     control: str | None = None,
     control_token: str | None = None,
     ui: bool = False,
-    faults: Sequence[dict[str, Any]] = (),
+    faults: Sequence[Mapping[str, object]] = (),
     journal_bytes: int = 0,
     seed: int | None = None,
     kafka_lines: bool = False,
     security: str | None = None,
     users: dict[str, str] | None = None,
-    load: dict[str, Any] | None = None,
+    load: Mapping[str, Any] | None = None,
     typed: Sequence[str] = (),
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code.

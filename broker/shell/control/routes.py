@@ -152,7 +152,7 @@ class Route:
         *,
         body: Shape = None,
         query: dict[str, str] | None = None,
-        example: dict[str, Any] | None = None,
+        example: Mapping[str, object] | None = None,
         errors: dict[int, str] | None = None,
         unmet: int | None = None,
         name: str | None = None,
@@ -336,7 +336,7 @@ def check(where: str, shape: Shape, value: Any) -> None:
         raise RefusedError(400, f'"{where}" takes {_NAMES[shape]}{unit}')
 
 
-def _check_fields(where: str, shape: dict[str, Shape], value: dict[str, Any]) -> None:
+def _check_fields(where: str, shape: dict[str, Shape], value: Mapping[str, object]) -> None:
     prefix = f"{where}." if where else ""
     any_name = shape.get("*")
     for name, item in value.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.load.create_topics import VARIABLE, topics_of
 from broker.load.sources import read_value
@@ -28,7 +28,7 @@ class StartLoads:
         self,
         *,
         paths: list[str] | None = None,
-        value: dict[str, Any] | None = None,
+        value: object = None,
         if_present: str = "fail",
         create_topics: str = "",
         separator: str | None = None,

@@ -15,6 +15,8 @@ from broker.shell.load.filling import Filling
 from broker.shell.load.start import in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.load.items import Load
     from broker.shell.cluster_server import ClusterServer
 
@@ -70,9 +72,9 @@ def _read(files: dict[str, str], document: Any) -> Load | list[str]:
     return needs or read_documents(documents, files.__getitem__)
 
 
-def _without_secrets(body: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+def _without_secrets(body: Mapping[str, Any], files: dict[str, str]) -> dict[str, object]:
     """A call as a recording may have it: without users, and ACLs, which a replay has no use for."""
-    kept: dict[str, Any] = {"if_present": body.get("if_present", "fail")}
+    kept: dict[str, object] = {"if_present": body.get("if_present", "fail")}
     if "document" in body:
         return {**kept, "document": {part: rows for part, rows in body["document"].items() if part not in SECRET}}
     texts = {}

@@ -262,7 +262,7 @@ class Filling:
         clock = self._load.clock
         if clock is None:
             return
-        moves: list[dict[str, Any]] = []
+        moves: list[dict[str, object]] = []
         if clock.set_ms is not None:
             moves.append({"set": clock.set_ms})
         if clock.advance_ms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.shell.control.calls.groups import committed
 from broker.shell.control.routes import Call, RefusedError
@@ -41,7 +41,7 @@ def places(load: Load) -> dict[str, dict[str, Where]]:
     }
 
 
-def entity_name(entity: dict[str, Any]) -> str:
+def entity_name(entity: dict[str, str | None]) -> str:
     """An entity of quotas in words."""
     return ", ".join(f"{kind} {'<default>' if name is None else name}" for kind, name in sorted(entity.items()))
 

@@ -19,7 +19,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, cast
 
 from broker.shell.page.texts import Note, TextRow, cut
 from protocol.record import read_varint
@@ -36,6 +36,22 @@ ANSWER_BYTES: Final = 4 << 20
 ANSWER_S: Final = 3.0
 COMPILE_S: Final = 20.0
 MOST_REFERENCES: Final = 100
+
+
+class Reference(TypedDict):
+    """Another schema by a version of its subject, under a name."""
+
+    name: str
+    subject: str
+    version: int
+
+
+class Schema(TypedDict):
+    """A schema as a registry tells it; without a type it is Avro."""
+
+    schema: str
+    schemaType: NotRequired[str | None]
+    references: NotRequired[list[Reference] | None]
 
 
 class SchemaError(Exception):
@@ -103,7 +119,7 @@ class Registry:
         except Exception as error:  # whatever a parser makes of a schema that it does not understand
             raise SchemaError(f"it cannot be read ({type(error).__name__}: {error})"[:300]) from None
 
-    def _gather(self, answer: dict[str, Any], found: dict[str, str]) -> None:
+    def _gather(self, answer: Schema, found: dict[str, str]) -> None:
         """Add what a schema refers to, by name; what those refer to comes first."""
         for each in answer.get("references") or ():
             if each["name"] in found:
@@ -117,7 +133,7 @@ class Registry:
             del found[each["name"]]
             found[each["name"]] = further["schema"]
 
-    def _ask(self, path: str) -> dict[str, Any]:
+    def _ask(self, path: str) -> Schema:
         """The answer to a GET. Errors: SchemaError."""
         if self._gone:
             raise SchemaError(self._gone)
@@ -141,7 +157,7 @@ class Registry:
                 raise ValueError('no "schema"')
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"the registry's answer to GET {path} cannot be read ({error})") from None
-        return answer
+        return cast(Schema, answer)
 
 
 class OwnRegistry(Registry):
@@ -151,7 +167,7 @@ class OwnRegistry(Registry):
         super().__init__("")
         self._state = state
 
-    def _ask(self, path: str) -> dict[str, Any]:
+    def _ask(self, path: str) -> Schema:
         """The answer that the registry gives to a GET. Errors: SchemaError."""
         words = [urllib.parse.unquote(word) for word in path.strip("/").split("/")]
         if words[0] == "schemas":
@@ -160,7 +176,7 @@ class OwnRegistry(Registry):
             row = self._state.get(words[1], int(words[3]), deleted=True)
         if row is None:
             raise SchemaError(f"the registry of this cluster has no {path.strip('/')}")
-        return row.to_json()
+        return cast(Schema, row.to_json())
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -186,7 +202,7 @@ def _plain(value: object) -> object:
 def _avro(schema: str, references: dict[str, str]) -> Callable[[bytes], Any]:
     import fastavro  # 80 ms: Protobuf does without
 
-    named: dict[str, Any] = {}
+    named: dict[str, dict[Any, Any]] = {}
     for each in references.values():
         fastavro.parse_schema(json.loads(each), named)
     parsed = fastavro.parse_schema(json.loads(schema), named)

@@ -144,7 +144,7 @@ def serve_proxy(
     control: str | None = None,
     control_token: str | None = None,
     ui: bool = False,
-    faults: Sequence[dict[str, Any]] = (),
+    faults: Sequence[Mapping[str, object]] = (),
     journal_bytes: int = 0,
     security: str | None = None,
     users: dict[str, str] | None = None,

@@ -76,7 +76,7 @@ class Receivers:
     def receiver(self, broker: Callable[[], Broker], node: Node, listener: Listener) -> Callable[[], Any]:
         """Makes the protocol of a new connection. Errors: ConfigError."""
 
-        def connection(certificate: dict[str, Any] | None = None) -> Any:
+        def connection(certificate: dict[str, object] | None = None) -> Any:
             if not listener.is_sasl:
                 return self._make(broker().clients, node.node_id, listener)
             guard: Any = broker().security.guard(listener)
@@ -106,7 +106,7 @@ class Receivers:
             self._handshakes = Handshakes(self._loop, _STEPS.setdefault(self._loop, Steps()))
         context, handshakes = self._contexts[listener.name], self._handshakes
 
-        def named_connection(certificate: dict[str, Any] | None) -> Any:
+        def named_connection(certificate: dict[str, object] | None) -> Any:
             if listener.is_sasl or not certificate:  # a SASL user comes before the name in a certificate
                 return connection()
             name = distinguished_name(certificate)

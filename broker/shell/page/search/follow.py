@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from broker.shell.asking import Asking
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.page.messages import MessageRow, Seen, read, registry_of, texts
-from broker.shell.page.search.wanted import TEXTS, Wanted
+from broker.shell.page.search.wanted import TEXTS, Texts, Wanted
 from broker.shell.page.topics import UNREADABLE
 from broker.shell.page.windows import number
 from protocol.record import Record
@@ -37,10 +37,8 @@ class Look:
     """One look at the newest messages of a topic: what a call asks for, and what is found. Errors: RefusedError."""
 
     def __init__(self, call: Call) -> None:
-        given: dict[str, str | int] = {each: call.query[each] for each in (*TEXTS, "path") if each in call.query}
-        given |= {each: number(call, each, 0) for each in ("from_ms", "to_ms") if call.query.get(each)}
         try:
-            self._wanted = Wanted(given)
+            self._wanted = Wanted(texts_of(call))
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
         self._limit, self._since = number(call, "limit", USUAL, MOST, 1), _places(call.query.get("since", ""))
@@ -103,6 +101,21 @@ async def show_tail(cluster: ClusterServer, call: Call) -> TopicTail:
             except UNREADABLE:
                 look.unreadable(index)
     return await look.answer(cluster, name)
+
+
+def texts_of(call: Call) -> Texts:
+    """What the records that a call asks for must fit. Errors: RefusedError."""
+    query, found = call.query, Texts()
+    for name in TEXTS:
+        if query.get(name):
+            found[name] = query[name]
+    if query.get("path"):
+        found["path"] = query["path"]
+    if query.get("from_ms"):
+        found["from_ms"] = number(call, "from_ms", 0)
+    if query.get("to_ms"):
+        found["to_ms"] = number(call, "to_ms", 0)
+    return found
 
 
 def _places(text: str) -> dict[int, int] | None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.shell.control.routes import Call, RefusedError, Stream
 from broker.shell.page.messages import Seen, registry_of, texts
-from broker.shell.page.search.wanted import TEXTS, Wanted
-from broker.shell.page.search.worker import ABOUT, FILE, PIECE
+from broker.shell.page.search.follow import texts_of
+from broker.shell.page.search.wanted import Job, Wanted
+from broker.shell.page.search.worker import ABOUT, FILE, PIECE, Begin
 from broker.shell.page.windows import number
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
@@ -61,10 +62,9 @@ async def search(cluster: ClusterServer, call: Call) -> Stream:
     form = call.query.get("form", "page")
     if form not in FORMS:
         raise RefusedError(400, f'"form" takes one of {", ".join(FORMS)}')
-    job: dict[str, Any] = {name: call.query[name] for name in (*TEXTS, "path") if call.query.get(name)}
-    job |= {name: number(call, name, 0) for name in ("from_ms", "to_ms") if call.query.get(name)}
     most, usual = (MOST_HITS, USUAL) if form == "page" else (MOST_EXPORTED, MOST_EXPORTED)
-    job |= {"form": form, "most": number(call, "limit", usual, most, 1), "aborted": call.query.get("aborted") == "yes"}
+    limit, is_aborted = number(call, "limit", usual, most, 1), call.query.get("aborted") == "yes"
+    job: Job = {**texts_of(call), "form": form, "most": limit, "aborted": is_aborted}
     try:
         Wanted(job)
     except ValueError as error:
@@ -85,9 +85,7 @@ def _places(topic: Topic, text: str) -> list[int]:
     return sorted({int(each) for each in named})
 
 
-async def _pieces(
-    cluster: ClusterServer, topic: Topic, places: list[int], job: dict[str, Any]
-) -> AsyncGenerator[bytes, None]:
+async def _pieces(cluster: ClusterServer, topic: Topic, places: list[int], job: Job) -> AsyncGenerator[bytes, None]:
     """What the client reads."""
     token = object()
     _running.add(token)
@@ -143,7 +141,7 @@ async def _outcome(feeding: asyncio.Future[None]) -> str:
     return ""
 
 
-def _start(partition: Partition, job: dict[str, Any]) -> int:
+def _start(partition: Partition, job: Job) -> int:
     """The first offset that is searched. Errors: as those of a read."""
     position = partition.log_start_offset
     if "from_ms" in job:
@@ -152,7 +150,7 @@ def _start(partition: Partition, job: dict[str, Any]) -> int:
     return position
 
 
-def _lent(partition: Partition, job: dict[str, Any], most: int) -> list[Lent]:
+def _lent(partition: Partition, job: Job, most: int) -> list[Lent]:
     """The parts of a partition from its start on that the process can read by itself: the broker need not."""
     found = list[Lent]()
     if not most or not hasattr(os, "pread"):  # on Windows a process inherits no descriptors
@@ -170,7 +168,7 @@ def _lent(partition: Partition, job: dict[str, Any], most: int) -> list[Lent]:
     return found
 
 
-async def _feed(child: Child, partitions: list[Partition], lent: list[Lent], job: dict[str, Any]) -> None:
+async def _feed(child: Child, partitions: list[Partition], lent: list[Lent], job: Job) -> None:
     """Give the process all that is to be searched. Errors: OSError: it has ended; KafkaError, StorageError."""
     pipe = child.stdin
     assert pipe is not None
@@ -178,7 +176,7 @@ async def _feed(child: Child, partitions: list[Partition], lent: list[Lent], job
     pipe.write(json.dumps(job).encode() + b"\n")
     for partition in partitions:
         position, end = _start(partition, job), partition.high_watermark
-        about = {
+        about: Begin = {
             "start": position,
             "begins": [(first, producer) for producer, first in partition.aborted_transactions(position, 1 << 62)],
             "open": [(producer, first) for producer, first in partition.producers.open.items()],
@@ -204,7 +202,7 @@ def _framed(partition: int, data: bytes) -> bytes:
 
 
 async def _shown(
-    cluster: ClusterServer, topic: Topic, child: Child, partitions: list[Partition], job: dict[str, Any]
+    cluster: ClusterServer, topic: Topic, child: Child, partitions: list[Partition], job: Job
 ) -> AsyncIterator[bytes]:
     """The lines of a page: hits as texts, decoded by their schemas."""
     schemas, output = await registry_of(cluster), child.stdout
@@ -223,7 +221,7 @@ async def _shown(
 
 
 async def _exported(
-    cluster: ClusterServer, topic: Topic, child: Child, partitions: list[Partition], job: dict[str, Any]
+    cluster: ClusterServer, topic: Topic, child: Child, partitions: list[Partition], job: Job
 ) -> AsyncIterator[bytes]:
     """The bytes of a file, in which a topic has as many partitions as here."""
     output, is_load = child.stdout, job["form"] == "load"

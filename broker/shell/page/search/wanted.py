@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from broker.shell.page.search.conditions import Condition
 from protocol.record import decode_values
@@ -11,21 +11,42 @@ if TYPE_CHECKING:
     from protocol.record import Record
     from protocol.record_batch import BatchHeader
 
-TEXTS: Final = ("key", "value", "header", "anywhere")
+Text = Literal["key", "value", "header", "anywhere"]
+TEXTS: Final[tuple[Text, ...]] = ("key", "value", "header", "anywhere")
 NO_TIME: Final = -1
 
 
+class Texts(TypedDict, total=False):
+    """What must fit: texts that are in key, value, a header or anywhere; a Condition's text; times."""
+
+    key: str
+    value: str
+    header: str
+    anywhere: str
+    path: str
+    from_ms: int
+    to_ms: int
+
+
+class Job(Texts):
+    """A search, for the process that does it: at most so many hits, with aborted records or not, in a form."""
+
+    form: str
+    most: int
+    aborted: bool
+
+
 class Wanted:
-    """All that is given must fit. `given`: texts by TEXTS, `path` a Condition's text, `from_ms` and `to_ms`.
+    """All that is given must fit.
 
     Errors: ValueError: the path is none.
     """
 
     __slots__ = ("_is_path_alone", "anywhere", "from_ms", "header", "key", "literals", "path", "to_ms", "value")
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: Texts) -> None:
         self.key, self.value, self.header, self.anywhere = (
-            given[name].encode(errors="surrogatepass") if given.get(name) else b"" for name in TEXTS
+            given.get(name, "").encode(errors="surrogatepass") for name in TEXTS
         )
         self.path = Condition(given["path"]) if given.get("path") else None
         self.from_ms: int | None = given.get("from_ms")

@@ -17,10 +17,10 @@ import os
 import sys
 from collections.abc import Callable
 from struct import Struct
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypedDict
 
 from broker.asks.records import ABORTED, MARKER, Outcomes
-from broker.shell.page.search.wanted import Wanted
+from broker.shell.page.search.wanted import Job, Wanted
 from protocol.compression import decompress
 from protocol.errors import KafkaError
 from protocol.record import Record, decode_records
@@ -41,14 +41,22 @@ PROGRESS_BYTES: Final = 1 << 22
 PROGRESS_RECORDS: Final = 20_000
 
 
+class Begin(TypedDict):
+    """Where the search of a partition starts, and (first offset, producer) of its transactions."""
+
+    start: int
+    begins: list[tuple[int, int]]
+    open: list[tuple[int, int]]
+
+
 class Search:
     """One job, with what it has seen."""
 
-    def __init__(self, job: dict[str, Any], out: IO[bytes], pause: Callable[[], None]) -> None:
+    def __init__(self, job: Job, out: IO[bytes], pause: Callable[[], None]) -> None:
         self.wanted = Wanted(job)
-        self.most: int = job["most"]
-        self.with_aborted: bool = job["aborted"]
-        self.form: str = job["form"]
+        self.most = job["most"]
+        self.with_aborted = job["aborted"]
+        self.form = job["form"]
         self.hits = self.records = self.bytes = self.unreadable = 0
         self._out = out
         self._pause = pause
@@ -56,10 +64,13 @@ class Search:
         self._start = 0
         self._outcomes = Outcomes()
 
-    def begin(self, about: dict[str, Any]) -> None:
+    def begin(self, about: Begin) -> None:
         """A partition follows."""
         self._start = about["start"]
-        self._outcomes = Outcomes(map(tuple, about["begins"]), {producer: first for first, producer in about["open"]})
+        self._outcomes = Outcomes(
+            [(first, producer) for first, producer in about["begins"]],
+            {producer: first for first, producer in about["open"]},
+        )
 
     def look(self, partition: int, data: bytes) -> bool:
         """Go through whole batches. Returns whether to go on."""
@@ -140,7 +151,7 @@ class Search:
                 "producer_epoch": header.producer_epoch,
             }})  # fmt: skip  # one object
             return
-        row: dict[str, Any] = {"partition": partition}
+        row: dict[str, object] = {"partition": partition}
         if self.form == "lines":
             row["offset"] = record.offset
         row |= {"timestamp": record.timestamp, "key": _text(record.key), "value": _text(record.value)}
@@ -168,7 +179,7 @@ def _text(data: bytes | None) -> Any:
         return {"base64": _base64(data)}
 
 
-def run(job: dict[str, Any], source: IO[bytes], out: IO[bytes], pause: Callable[[], None] = lambda: None) -> None:
+def run(job: Job, source: IO[bytes], out: IO[bytes], pause: Callable[[], None] = lambda: None) -> None:
     """Search what comes until it ends, or enough is found. `pause` is called between two batches."""
     search = Search(job, out, pause)
     try:
