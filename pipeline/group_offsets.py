@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from momus.client.offset_client import OffsetClient
+from momus.client.kafka_client import Client
 
 Partition: TypeAlias = tuple[str, int, str | None]  # topic, partition, topic id: None where it is not known
 Positions: TypeAlias = Mapping[Partition, int]  # the next offset
@@ -45,7 +45,7 @@ class GroupOffsets:
             for (topic, partition, topic_id), offset in sorted(moved.items(), key=lambda each: each[0][:2])
         ]
         try:
-            with OffsetClient(self.bootstrap) as client:
+            with Client(self.bootstrap) as client:
                 refused = client.commit_offsets(self.group, rows)
         except OSError as error:
             self._say(f"group {self.group} cannot commit: {error}")
@@ -65,7 +65,7 @@ class GroupOffsets:
 
 def end_offsets(bootstrap: str, topics: Iterable[str]) -> dict[tuple[str, int], int]:
     """(topic, partition) -> its log end offset now; deleted topics are left out. Errors: OSError: no connection."""
-    with OffsetClient(bootstrap) as client:
+    with Client(bootstrap) as client:
         known = {str(topic["name"]) for topic in client.topics()}
         rows = client.describe_topics(sorted(known & set(topics)))
     return {(row["name"], each["partition"]): each["end"] for row in rows for each in row["partitions"]}

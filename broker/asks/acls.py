@@ -27,13 +27,15 @@ VERSION: Final = 3
 ANY_KIND: Final = 1  # what a filter takes for all
 
 
-def describe() -> Ask[list[DescribeAclsResource]]:
-    """All ACLs, by resource. Errors: AnswerError."""
+def describe(
+    kind: int = ANY_KIND, name: str | None = None, pattern: int = ANY_KIND, principal: str | None = None
+) -> Ask[list[DescribeAclsResource]]:
+    """The ACLs that match, by resource; all unless told. Errors: AnswerError."""
     request = DescribeAclsRequest(
-        resource_type_filter=ANY_KIND,
-        resource_name_filter=None,
-        pattern_type_filter=ANY_KIND,
-        principal_filter=None,
+        resource_type_filter=kind,
+        resource_name_filter=name,
+        pattern_type_filter=pattern,
+        principal_filter=principal,
         host_filter=None,
         operation=ANY_KIND,
         permission_type=ANY_KIND,
@@ -49,7 +51,7 @@ def create(creations: list[AclCreation]) -> Ask[list[AclCreationResult]]:
     return answer.results
 
 
-def delete(wanted: DeleteAclsFilter) -> Ask[DeleteAclsFilterResult]:
-    """Remove the ACLs that match."""
-    answer: DeleteAclsResponse = yield Question(DeleteAclsRequest(filters=[wanted]), VERSION, Controller())
-    return answer.filter_results[0]
+def delete(wanted: list[DeleteAclsFilter]) -> Ask[list[DeleteAclsFilterResult]]:
+    """Remove the ACLs that match; a row each filter."""
+    answer: DeleteAclsResponse = yield Question(DeleteAclsRequest(filters=wanted), VERSION, Controller())
+    return answer.filter_results

@@ -30,13 +30,14 @@ Changes = Mapping[str, "str | None"]  # None: its default again
 
 
 def describe(
-    kind: int, names: Iterable[str], keys: list[str] | None = None, to: To = ANY
+    kind: int, names: Iterable[str], keys: list[str] | None = None, to: To = ANY, *, with_synonyms: bool = False
 ) -> Ask[list[DescribeConfigsResult]]:
     """The settings of resources of one type, all or those named."""
     resources = [
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names
     ]
-    answer: DescribeConfigsResponse = yield Question(DescribeConfigsRequest(resources=resources), VERSION, to)
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=with_synonyms)
+    answer: DescribeConfigsResponse = yield Question(request, VERSION, to)
     return answer.results
 
 

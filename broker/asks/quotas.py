@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.asks.ask import Ask, Controller, Question, check
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from protocol.messages.quotas import (
         AlterClientQuotasResponse,
         AlterClientQuotasResponseEntryData,
+        ComponentData,
         DescribeClientQuotasResponse,
         DescribeClientQuotasResponseEntryData,
     )
@@ -27,9 +28,11 @@ Entity = Iterable[tuple[str, "str | None"]]  # type -> name; None: all that have
 Rates = Mapping[str, "float | None"]  # None: removed
 
 
-def describe() -> Ask[list[DescribeClientQuotasResponseEntryData]]:
-    """All quotas, by entity. Errors: AnswerError."""
-    request = DescribeClientQuotasRequest(components=[], strict=False)
+def describe(
+    components: Sequence[ComponentData] = (), *, strict: bool = False
+) -> Ask[list[DescribeClientQuotasResponseEntryData]]:
+    """The quotas that match, by entity; all unless told. Errors: AnswerError."""
+    request = DescribeClientQuotasRequest(components=list(components), strict=strict)
     answer: DescribeClientQuotasResponse = yield Question(request, VERSION, Controller())
     check("quotas", answer.error_code, answer.error_message)
     return answer.entries or []

@@ -12,6 +12,8 @@ from momus.cli.say import say, say_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from momus.client.kafka_client import Client
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -181,13 +183,14 @@ def group_list(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 
 
 MEMBER_COLUMNS = {
-    "classic": ("member_id", "instance_id", "client_id", "host", "assignment"),
-    "consumer": ("member_id", "instance_id", "client_id", "host", "epoch", "assignment", "target"),
-    "streams": ("member_id", "instance_id", "client_id", "host", "epoch", "assignment", "target"),
-    "share": ("member_id", "client_id", "host", "epoch", "assignment"),
+    "": (),
+    "classic": ("member", "instance", "client", "host", "has"),
+    "consumer": ("member", "instance", "client", "host", "epoch", "has", "target"),
+    "streams": ("member", "instance", "client", "host", "epoch", "has", "target"),
+    "share": ("member", "client", "host", "epoch", "has"),
 }
 OFFSET_COLUMNS = ("topic", "partition", "committed", "end", "lag", "metadata")
-SHARE_COLUMNS = ("topic", "partition", "start", "lag")
+SHARE_COLUMNS = ("topic", "partition", "committed", "lag")
 
 
 @group.command("describe")
@@ -206,21 +209,28 @@ def group_describe(
         say_json(groups)
     else:
         for described in groups:
-            epochs = f"  epoch {described['group_epoch']}" if "group_epoch" in described else ""
+            epochs = f"  epoch {described['group_epoch']}" if described["group_epoch"] >= 0 else ""
             say(
-                f"{described['group']}  {described['type']}  {described['state']}{epochs}"
+                f"{described['group']}  {described['type'] or '-'}  {described['state']}{epochs}"
                 f"  coordinator {described['coordinator']}"
             )
-            _table(described["members"], MEMBER_COLUMNS[described["type"]])
+            _table([_with_places(each, described) for each in described["members"]], MEMBER_COLUMNS[described["type"]])
             share = described["type"] == "share"
-            if queue := described.get("dead_letter_queue"):
-                takes = {None: "  (no such topic)", False: "  (which does not take them)", True: ""}[queue["accepts"]]
-                say(
-                    f"dead letters go to {queue['topic']}, {'with' if queue['copies'] else 'without'} the record{takes}"
-                )
+            if (letters := described.get("dead_letters")) and letters["queue"]:
+                why_not = f"  ({letters['why_not']})" if letters["why_not"] else ""
+                copies = "with" if letters["copies"] else "without"
+                say(f"dead letters go to {letters['queue']}, {copies} the record{why_not}")
             _table(described["offsets"], SHARE_COLUMNS if share else OFFSET_COLUMNS)
     if any(described["state"] == "Dead" and not described["offsets"] for described in groups):
         raise SystemExit(1)  # what Kafka answers for a group that does not exist
+
+
+def _with_places(member: dict[str, Any], group: dict[str, Any]) -> dict[str, object]:
+    """A member with what it has, and shall have, by name in place of by number."""
+    mine = [each for each in group["assignments"] if each["member"] == member["member"]]
+    has = sorted(each["partition"] for each in mine if each["state"] != "to come")
+    target = sorted(each["partition"] for each in mine if each["state"] != "to give up")
+    return {**member, "has": has, "target": target}
 
 
 def _names(arguments: tuple[str, ...], options: tuple[str, ...], what: str = "topic") -> list[str]:
@@ -257,7 +267,7 @@ def _table(rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
         return
     cells = [
         [column.upper().replace("_", "-") for column in columns],
-        *([_cell(row[c]) for c in columns] for row in rows),
+        *([_cell(row.get(c)) for c in columns] for row in rows),
     ]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     for line in cells:
@@ -265,6 +275,6 @@ def _table(rows: list[dict[str, object]], columns: tuple[str, ...]) -> None:
 
 
 def _cell(value: object) -> str:
-    if value is None:
+    if value is None or value in ("", []):
         return "-"
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

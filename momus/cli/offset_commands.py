@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from momus.cli.commands import _bootstrap, _show
+from momus.cli.commands import _bootstrap, _connect, _show
 from momus.cli.repair_command import repair
 from momus.cli.say import say, say_json
 
@@ -17,19 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
-    from momus.client.offset_client import OffsetClient
-
     Row = dict[str, Any]
 
 F = TypeVar("F", bound=Callable[..., object])
 
 EXPORTED = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
-
-
-def _connect(bootstrap: str, timeout_s: float) -> OffsetClient:
-    from momus.client.offset_client import OffsetClient
-
-    return OffsetClient(bootstrap, timeout_s=timeout_s)
 
 
 def _source(command: F) -> F:
@@ -175,14 +167,13 @@ def _refused(address: str, cluster: str | None, bootstrap: str, timeout_s: float
 
     from momus.cli.control_commands import _connect as connect_to_control
     from momus.cli.control_place import find_endpoint
-    from momus.client.kafka_client import Client
     from momus.client.refused_commits import refused_commits
     from momus.control import ControlError
 
     control = connect_to_control(find_endpoint(address, None))
     if cluster is not None:
         control = control.of_cluster(cluster)
-    with Client(bootstrap, timeout_s=timeout_s) as client:
+    with _connect(bootstrap, timeout_s) as client:
         names = {
             urlsafe_b64encode(bytes(topic.topic_id)).decode().rstrip("="): topic.name
             for topic in client.cluster(None).topics

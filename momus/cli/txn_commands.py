@@ -57,7 +57,7 @@ def txn_describe(names: tuple[str, ...], as_json: bool, bootstrap: str, timeout_
                 say(f"  {partition}")
             _table(
                 row["groups"],
-                ("group", "generation", "member_id", "instance_id", "client_id", "producer_epoch", "partitions"),
+                ("group", "generation", "member", "instance", "client", "producer_epoch", "partitions"),
             )
     if any(row["error"] is not None for row in rows):
         raise SystemExit(1)

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
+from broker.asks.records import fetch
+from broker.asks.topics import offsets_of
 from momus.client.kafka_client import EARLIEST, LATEST, Client, RequestFailedError
 from protocol.errors import ErrorCode
 
 NO_ID: Final = bytes(16)
 FETCH_BYTES: Final = 8 << 20  # of one answer; a larger batch comes whole
 _PAUSE_S: Final = 0.1
-_NAMES_ALONE: Final = 12  # the last version of Fetch that names topics and not their ids
 # Another broker leads the partition by now, or it has just been made and not every broker knows it.
 _PASSING: Final = frozenset({
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -88,25 +89,10 @@ class LogClient(Client):
         return found
 
     def _fetched(self, place: LogPlace, offset: int) -> Fetched:
-        from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-
-        name = f"{place.topic}-{place.partition}"
-        wanted = FetchPartition(partition=place.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            topics=[FetchTopic(topic=place.topic, topic_id=place.topic_id, partitions=[wanted])],
-        )
-        limit = _NAMES_ALONE if place.topic_id == NO_ID else None
-        answer = self._call(self._leader(place), request, version_limit=limit)
-        if answer.error_code:
-            raise RequestFailedError(name, answer.error_code)
-        found = answer.responses[0].partitions[0]
+        self._leader(place)
+        found = self.ask(fetch(place.topic, place.partition, offset, most_bytes=FETCH_BYTES, topic_id=place.topic_id))
         if found.error_code:
-            raise RequestFailedError(name, found.error_code)
-        if answer.throttle_time_ms:
-            time.sleep(answer.throttle_time_ms / 1000)
+            raise RequestFailedError(f"{place.topic}-{place.partition}", found.error_code)
         return Fetched(bytes(found.records or b""), int(found.high_watermark))
 
     def _listed(self, places: Iterable[LogPlace], timestamp: int) -> dict[LogPlace, int]:
@@ -114,20 +100,12 @@ class LogClient(Client):
         return self._patiently(lambda: self._listed_once(wanted, timestamp)) if wanted else {}
 
     def _listed_once(self, wanted: dict[tuple[str, int], LogPlace], timestamp: int) -> dict[LogPlace, int]:
-        from protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-
-        asked: dict[int, dict[str, ListOffsetsTopic]] = {}
-        for place in wanted.values():
-            topics = asked.setdefault(self._leader(place), {})
-            topic = topics.setdefault(place.topic, ListOffsetsTopic(name=place.topic, partitions=[]))
-            topic.partitions.append(ListOffsetsPartition(partition_index=place.partition, timestamp=timestamp))
+        leaders = {key: self._leader(place) for key, place in wanted.items()}
         found = {}
-        for leader, topics in asked.items():
-            for topic in self._call(leader, ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))).topics:
-                for each in topic.partitions:
-                    if each.error_code:
-                        raise RequestFailedError(f"{topic.name}-{each.partition_index}", each.error_code)
-                    found[wanted[topic.name, each.partition_index]] = int(each.offset)
+        for (topic, index), row in self.ask(offsets_of(leaders, timestamp)).items():
+            if row.error_code:
+                raise RequestFailedError(f"{topic}-{index}", row.error_code)
+            found[wanted[topic, index]] = row.offset
         return found
 
     def _leader(self, place: LogPlace) -> int:
@@ -169,3 +147,4 @@ class LogClient(Client):
         for connection in self._connections.values():
             connection.close()
         self._connections = {}
+        self._known.clear()

@@ -19,7 +19,7 @@ from broker.coordinator.replay import LAST_OFFSET_TYPE, Replay
 from protocol.record_batch import ABORT, COMMIT, BatchHeader, control_type, iter_records
 
 if TYPE_CHECKING:
-    from momus.client.offset_client import OffsetClient
+    from momus.client.kafka_client import Client
 
 Row = dict[str, Any]
 Batches = Iterable[tuple[BatchHeader, memoryview]]
@@ -37,7 +37,7 @@ def logs_of_directory(data_dir: str) -> Iterator[tuple[int, Batches]]:
         yield index, read_only_batches(files, os.path.join(data_dir, f"{OFFSETS_TOPIC}-{index}"))
 
 
-def logs_of_broker(client: OffsetClient) -> Iterator[tuple[int, Batches]]:
+def logs_of_broker(client: Client) -> Iterator[tuple[int, Batches]]:
     """(partition, batches) of every partition that has something in it."""
     for index, leader in sorted(client.leaders(OFFSETS_TOPIC).items()):
         yield index, client.batches(OFFSETS_TOPIC, index, leader)

@@ -5,60 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from momus.client.kafka_client import Row
-from momus.client.kafka_client import _check as check
-from momus.client.kafka_client import _code_name as code_name
-from momus.client.offset_client import OffsetClient
+from broker.asks import transactions
+from broker.asks.ask import TxnId, label
+from momus.client.kafka_client import Client, RequestFailedError, Row
 from protocol.record_batch import iter_records
 
 TRANSACTIONS_TOPIC = "__transaction_state"
-_TRANSACTION = 1  # a kind of coordinator
 
 
-class TransactionClient(OffsetClient):
+class TransactionClient(Client):
     """A client that knows transactions."""
 
     def transactions(self) -> list[Row]:
         """Every transactional id of every coordinator, by name."""
-        from protocol.messages.transaction_admin import ListTransactionsRequest
+        return [each._asdict() for each in self.ask(transactions.listed())]
 
-        self.cluster()
-        rows = []
-        for node_id in self._nodes:
-            answer = self._call(node_id, ListTransactionsRequest())
-            check("transactions", answer.error_code)
-            rows += [
-                {
-                    "transactional_id": each.transactional_id,
-                    "state": each.transaction_state,
-                    "producer_id": each.producer_id,
-                    "coordinator": node_id,
-                }
-                for each in answer.transaction_states
-            ]
-        return sorted(rows, key=lambda row: str(row["transactional_id"]))
-
-    def describe_transaction(self, transactional_id: str) -> Row:
+    def describe_transaction(self, name: str) -> Row:
         """State, partitions and groups of one transactional id; `error` says why there are none."""
-        from protocol.messages.transaction_admin import DescribeTransactionsRequest
-
-        coordinator = self._coordinator(transactional_id, _TRANSACTION)
-        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        found = self._call(coordinator, request).transaction_states[0]
-        if found.error_code:
-            return {"transactional_id": transactional_id, "error": code_name(found.error_code)}
-        return {
-            "transactional_id": transactional_id,
-            "error": None,
-            "state": found.transaction_state,
-            "producer_id": found.producer_id,
-            "producer_epoch": found.producer_epoch,
-            "timeout_ms": found.transaction_timeout_ms,
-            "start_ms": None if found.transaction_start_time_ms < 0 else found.transaction_start_time_ms,
-            "coordinator": coordinator,
-            "partitions": [f"{each.topic}-{index}" for each in found.topics for index in sorted(each.partitions)],
-            "groups": self._groups_of(transactional_id),
-        }
+        try:
+            found = self.ask(transactions.describe([name], TxnId(name)))[name]
+        except RequestFailedError as error:
+            return {"transactional_id": name, "error": label(error.code)}
+        if found["state"] == transactions.DEAD:
+            return {"transactional_id": name, "error": "TRANSACTIONAL_ID_NOT_FOUND"}
+        row: Row = {**found, "start_ms": None if found["start_ms"] < 0 else found["start_ms"]}
+        coordinator = self._run(self._known.find(TxnId(name)))
+        return {**row, "error": None, "coordinator": coordinator, "groups": self._groups_of(name)}
 
     def _groups_of(self, transactional_id: str) -> list[Row]:
         """Whose offsets were part of its last transactions, each group's last: from the coordinator's log."""
@@ -80,9 +52,9 @@ class TransactionClient(OffsetClient):
             {
                 "group": group_id,
                 "generation": value.generation_id_or_member_epoch,
-                "member_id": value.member_id or None,
-                "instance_id": value.group_instance_id,
-                "client_id": value.client_id,
+                "member": value.member_id or None,
+                "instance": value.group_instance_id,
+                "client": value.client_id,
                 "producer_id": value.producer_id,
                 "producer_epoch": value.producer_epoch,
                 "partitions": [f"{each.topic}-{index}" for each in value.topics for index in each.partitions],

@@ -29,7 +29,7 @@ class Connection:
             raise OSError(f"cannot reach {host}:{port}: {error.strerror or error}") from None
         self._correlation_id = 0
         self.address = f"{host}:{port}"
-        self._versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
+        self.versions: dict[int, tuple[int, int]] = {ApiKey.API_VERSIONS: (0, 0)}
         try:
             self._begin(host)
         except BaseException:
@@ -42,7 +42,7 @@ class Connection:
         from protocol.messages.cluster import ApiVersionsRequest
 
         answer = self.call(ApiVersionsRequest())
-        self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        self.versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         if SETTINGS:
             authenticate(self.call)
 
@@ -50,7 +50,7 @@ class Connection:
         """Send a request in the newest version both sides know, up to `version_limit`; return the decoded
         answer."""
         api_key = ApiKey(request.API_KEY)
-        oldest, newest = self._versions.get(api_key, (1, 0))
+        oldest, newest = self.versions.get(api_key, (1, 0))
         version = min(newest, request.MAX_VERSION, newest if version_limit is None else version_limit)
         if version < max(oldest, request.MIN_VERSION):
             raise OSError(f"{self.address} does not offer {api_key.name} in a version known here")

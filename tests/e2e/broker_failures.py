@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from momus.cli.records.client import TOPIC_NAMES, RecordClient
+from momus.cli.records.client import RecordClient
 from momus.client.kafka_client import LATEST
 from protocol.errors import ErrorCode
 from protocol.messages.cluster import DescribeTopicPartitionsRequest, DescribeTopicPartitionsRequestTopicRequest
@@ -132,7 +132,7 @@ def _produce(client: RecordClient, topic: str, acks: int) -> str:
     request = ProduceRequest(
         acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
     )
-    answer = client._call(row.leader_id, request, TOPIC_NAMES)
+    answer = client._call(row.leader_id, request, 9)  # by the name of the topic
     return ErrorCode(answer.responses[0].partition_responses[0].error_code).name
 
 

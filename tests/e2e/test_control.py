@@ -95,7 +95,7 @@ def test_member_that_is_silent_times_out_under_the_moved_clock(shared_broker, na
     next(consumer)
     consumer.close()  # a static member: it does not leave
     (member,) = ask_momus(shared_broker, "group", "describe", name)[0]["members"]
-    assert member["instance_id"] == "one"
+    assert member["instance"] == "one"
     shared_broker.clock.advance(seconds=46)
     described = ask_momus(shared_broker, "group", "describe", name)[0]
     assert (described["state"], described["members"]) == ("Empty", [])

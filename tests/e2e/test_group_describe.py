@@ -48,6 +48,15 @@ def described(broker, group):
     return json.loads(done.stdout)[0], shown.stdout
 
 
+def places(found):
+    """Member -> the partitions or tasks that it has."""
+    has = {}
+    for row in found["assignments"]:
+        assert row["state"] == "has"
+        has.setdefault(row["member"], []).append(row["partition"])
+    return has
+
+
 def test_consumer_group(broker, peer):
     request = ConsumerGroupHeartbeatRequest(
         group_id="new", member_id="m-1", member_epoch=0, rebalance_timeout_ms=60000, subscribed_topic_names=["orders"]
@@ -57,8 +66,9 @@ def test_consumer_group(broker, peer):
     found, shown = described(broker, "new")
     assert (found["type"], found["state"], found["protocol"]) == ("consumer", "Stable", "uniform")
     (member,) = found["members"]
-    assert (member["member_id"], member["epoch"]) == ("m-1", found["group_epoch"])
-    assert member["assignment"] == member["target"] == ["orders-0", "orders-1"]
+    assert (member["member"], member["epoch"]) == ("m-1", found["group_epoch"])
+    assert places(found) == {"m-1": ["orders-0", "orders-1"]}
+    assert (member["has"], member["target"]) == (2, 2)
     assert f"new  consumer  Stable  epoch {found['group_epoch']}" in shown
     assert "orders-0" in shown
 
@@ -75,7 +85,7 @@ def test_streams_group(broker, peer):
     assert not peer.call(request, 0).error_code
     found, shown = described(broker, "counts")
     assert (found["type"], found["state"]) == ("streams", "Stable")
-    assert [member["assignment"] for member in found["members"]] == [["0_0", "0_1"]]
+    assert places(found) == {"s-1": ["0_0", "0_1"]}
     assert "counts  streams  Stable" in shown
 
 
@@ -89,10 +99,11 @@ def test_share_group(broker, peer):
     while len(found["offsets"]) < 2 and time.monotonic() < end:
         found, shown = described(broker, "shared")
     assert (found["type"], found["state"]) == ("share", "Stable")
-    assert [member["assignment"] for member in found["members"]] == [["orders-0", "orders-1"]]
-    assert found["offsets"] == [{"topic": "orders", "partition": p, "start": None, "lag": None} for p in (0, 1)]
+    assert places(found) == {"q-1": ["orders-0", "orders-1"]}
+    unknown = {"topic": "orders", "committed": -1, "metadata": "", "committed_ms": -1, "member": ""}
+    assert found["offsets"] == [{**unknown, "partition": p} for p in (0, 1)]
     assert "shared  share  Stable" in shown
-    assert found["dead_letter_queue"] is None
+    assert found["dead_letters"]["queue"] == ""
     assert "dead letters" not in shown
 
 
@@ -118,5 +129,7 @@ def test_dead_letter_queue_of_a_share_group(broker, peer, of_topic, copies, acce
     )
     assert not peer.call(request, 1).error_code
     found, shown = described(broker, name)
-    assert found["dead_letter_queue"] == {"topic": name, "copies": copies == "true", "accepts": accepts}
+    why_not = {None: "no such topic", False: "which does not take them", True: ""}[accepts]
+    letters = {"queue": name, "exists": of_topic is not None, "copies": copies == "true", "why_not": why_not}
+    assert found["dead_letters"] == letters
     assert line in shown

@@ -22,6 +22,42 @@ MARKERS = {
 }
 
 
+# Requests that more than one file makes, outside of the rooms that serve them or write them down, and why.
+SEVERAL = {
+    "ApiVersionsRequest": "each way of connecting asks first which versions there are",
+    "AlterUserScramCredentialsRequest": "kafka-configs does, and the control plane for users that it has named",
+    "DescribeUserScramCredentialsRequest": "kafka-configs tells of one user, a dump of all",
+    "LeaveGroupRequest": "a console consumer is a member itself, and leaves; others are removed",
+    "MetadataRequest": "an ask finds leaders by it, and asks about topics too",
+    "OffsetCommitRequest": "a console consumer commits as a member, others as a group without any",
+}
+SERVING = (
+    "broker.authorization",
+    "broker.coordinator",
+    "broker.faults",
+    "broker.handlers",
+    "broker.journal",
+    "broker.requests",
+    "broker.wire",
+)
+
+
+def test_each_request_to_a_cluster_is_made_in_one_file():
+    makers: dict[str, set[str]] = {}
+    for module, path in modules("broker", "momus", "pipeline").items():
+        if not module.startswith(SERVING):
+            for node in ast.walk(tree_of(path)):
+                if isinstance(node, ast.Call) and (name := _called(node)).endswith("Request") and name != "Request":
+                    makers.setdefault(name, set()).add(module)
+    several = {name: found for name, found in makers.items() if len(found) > 1}
+    assert several.keys() == SEVERAL.keys(), several
+    assert len(makers) > 25
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
 def test_rule_for_records_of_aborted_transactions_stands_once():
     found = {module for module, path in modules(*PACKAGES).items() if "control_type" in _names(path)}
     assert found == MARKERS

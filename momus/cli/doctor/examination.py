@@ -17,10 +17,8 @@ from momus.cli.doctor.findings import Finding
 from momus.cli.doctor.probe import probe
 from momus.cli.records.client import RecordClient
 from momus.cli.records.text import Out
-from momus.client.kafka_client import RequestFailedError
+from momus.client.kafka_client import RequestFailedError, configs
 from protocol.errors import ErrorCode
-
-BROKER_RESOURCE = 4
 
 
 def examine(address: str, timeout_s: float, *, write: bool, cafile: str | None) -> Iterator[Finding]:
@@ -72,14 +70,9 @@ def _nodes(asked: str, cluster: Any, timeout_s: float, cafile: str | None) -> It
 
 def _identity(address: str, node_id: int, timeout_s: float) -> tuple[str | None, bool]:
     """The cluster that answers at an address, and whether it says that it is another broker than this."""
-    from protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
-
     with RecordClient(address, timeout_s=timeout_s) as client:
         cluster_id = client.cluster().cluster_id
-        resource = DescribeConfigsResource(
-            resource_type=BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=["listeners"]
-        )
-        answer = client._call(None, DescribeConfigsRequest(resources=[resource])).results[0]
+        (answer,) = client.ask(configs.describe(configs.BROKER, [str(node_id)], ["listeners"]))
     return cluster_id, answer.error_code == ErrorCode.INVALID_REQUEST
 
 

@@ -6,17 +6,14 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from broker.asks.acls import ANY_KIND as ANY
 from broker.load.fields import DEFAULT_ENTITY
 from broker.shell.control.calls.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
 from momus.cli.dump.values import masked, shown, shown_headers
 from momus.cli.records.client import RecordClient
 from momus.cli.records.text import In
-from momus.client.kafka_client import EARLIEST, LATEST, RequestFailedError, Row
+from momus.client.kafka_client import EARLIEST, LATEST, RequestFailedError, Row, acls, quotas
 from momus.client.kafka_client import _check as check
 from protocol.errors import ErrorCode
-from protocol.messages.acls import DescribeAclsRequest
-from protocol.messages.quotas import DescribeClientQuotasRequest
 from protocol.messages.scram import DescribeUserScramCredentialsRequest
 
 APPEND_TIME = "LogAppendTime"
@@ -184,14 +181,8 @@ class Dumper:
         return [{"name": name} for name in names]
 
     def _acls(self) -> list[Row]:
-        nothing = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-        request = DescribeAclsRequest(
-            resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY, **nothing
-        )
-        answer = self._client._call(None, request)
-        check("ACLs", answer.error_code, answer.error_message)
         found = []
-        for resource in answer.resources:
+        for resource in self._client.ask(acls.describe()):
             for acl in resource.acls:
                 row = {
                     "principal": acl.principal,
@@ -209,10 +200,8 @@ class Dumper:
         return sorted(found, key=lambda row: [row.get(name, "") for name in ACL_ORDER])
 
     def _quotas(self) -> list[Row]:
-        answer = self._client._call(None, DescribeClientQuotasRequest(components=[], strict=False))
-        check("quotas", answer.error_code, answer.error_message)
         found = []
-        for entry in answer.entries or ():
+        for entry in self._client.ask(quotas.describe()):
             entity = {each.entity_type.replace("-", "_"): each.entity_name for each in entry.entity}
             row: Row = {name: DEFAULT_ENTITY if value is None else value for name, value in sorted(entity.items())}
             values = {each.key: each.value for each in entry.values}

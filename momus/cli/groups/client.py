@@ -1,4 +1,4 @@
-"""A client that moves and deletes what groups have committed. Only where use_packages() has run."""
+"""A client that moves what groups have committed. Only where use_packages() has run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Iterable
 
 from broker.base.seek import Facts, target
 from momus.cli.groups.reset import Reset, ResetError, TopicPartition
-from momus.client.kafka_client import EARLIEST, LATEST, Row
-from momus.client.kafka_client import _outcome as outcome
-from momus.client.offset_client import OffsetClient
+from momus.client.kafka_client import EARLIEST, LATEST, Client, Row
 
 INACTIVE = ("Empty", "Dead", None)
 
 
-class GroupClient(OffsetClient):
-    """A client for `momus group seek` and `delete`."""
+class GroupClient(Client):
+    """A client for `momus group seek`."""
 
     def states(self) -> dict[str, str | None]:
         """Group that commits offsets -> its state. Share groups do not."""
@@ -85,13 +83,3 @@ class GroupClient(OffsetClient):
         """Commit what was planned, all in one request; the rows that were refused."""
         rows = [{**row, "leader_epoch": -1, "metadata": ""} for row in plan]
         return self.commit_offsets(group, rows) if rows else []
-
-    def delete_groups(self, groups: Iterable[str]) -> list[Row]:
-        """Delete groups that are empty; one row each, `error` None when it is gone."""
-        from protocol.messages.group_admin import DeleteGroupsRequest
-
-        rows = []
-        for group in groups:
-            answer = self._call(self._coordinator(group), DeleteGroupsRequest(groups_names=[group]))
-            rows += [outcome(each.group_id, each.error_code, None) for each in answer.results]
-        return rows

@@ -27,14 +27,8 @@ from broker.cluster.acls import (
     Acl,
 )
 from momus.cli.kafka_tools.options import Options, bootstrap_options, one_action, say, use_settings
-from momus.client.kafka_client import Client, RequestFailedError
-from protocol.messages.acls import (
-    AclCreation,
-    CreateAclsRequest,
-    DeleteAclsFilter,
-    DeleteAclsRequest,
-    DescribeAclsRequest,
-)
+from momus.client.kafka_client import Client, RequestFailedError, acls
+from protocol.messages.acls import AclCreation, DeleteAclsFilter
 
 ACTIONS = ("--list", "--add", "--remove")
 _WORDS = "All Read Write Create Delete Alter Describe ClusterAction DescribeConfigs AlterConfigs IdempotentWrite"
@@ -193,20 +187,8 @@ def _line(rule: Acl) -> str:
 
 def _found(client: Client, resource: _Resource | None, principal: str | None = None) -> list[Acl]:
     """What is there, on a resource or all of them. Errors: RequestFailedError."""
-    answer = client._call(
-        None,
-        DescribeAclsRequest(
-            resource_type_filter=resource.kind if resource else ANY,
-            resource_name_filter=resource.name if resource else None,
-            pattern_type_filter=resource.pattern if resource else ANY_PATTERN,
-            principal_filter=principal,
-            host_filter=None,
-            operation=ANY,
-            permission_type=ANY,
-        ),
-    )
-    if answer.error_code:
-        raise RequestFailedError("ACLs", answer.error_code, answer.error_message)
+    kind, name, pattern = resource or (ANY, None, ANY_PATTERN)
+    found = client.ask(acls.describe(kind, name, pattern, principal))
     return [
         Acl(
             each.resource_type,
@@ -217,7 +199,7 @@ def _found(client: Client, resource: _Resource | None, principal: str | None = N
             rule.operation,
             rule.permission_type,
         )
-        for each in answer.resources
+        for each in found
         for rule in each.acls
     ]
 
@@ -271,8 +253,7 @@ def _add(client: Client, rules: Sequence[Acl]) -> None:
             continue
         lines = [f"\t{_line(rule)}" for rule in new]
         say(f"Adding ACLs for resource `{resource}`: ", f" {lines[0]}", *lines[1:], "")
-        answer = client._call(client._controller(), CreateAclsRequest(creations=[_creation(rule) for rule in new]))
-        for each in answer.results:
+        for each in client.ask(acls.create([_creation(rule) for rule in new])):
             if each.error_code:
                 raise RequestFailedError(f"ACLs of {resource}", each.error_code, each.error_message)
 
@@ -289,7 +270,6 @@ def _remove(options: Options, client: Client, resources: Sequence[_Resource], gi
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return
     filters = [_filter(*rule) for rule in rules] or [_filter(*resource, None, None, ANY, ANY) for resource in resources]
-    answer = client._call(client._controller(), DeleteAclsRequest(filters=filters))
-    for result in answer.filter_results:
+    for result in client.ask(acls.delete(filters)):
         if result.error_code:
             raise RequestFailedError("ACLs", result.error_code, result.error_message)

@@ -9,15 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from momus.cli.kafka_tools.options import Options, say
-from momus.client.kafka_client import Client, RequestFailedError
-from protocol.messages.quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
-    ComponentData,
-    DescribeClientQuotasRequest,
-    EntityData,
-    OpData,
-)
+from momus.client.kafka_client import Client, RequestFailedError, quotas
+from protocol.messages.quotas import ComponentData
 from protocol.messages.scram import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
@@ -52,10 +45,7 @@ def describe(client: Client, entities: Sequence[Entity]) -> None:
         )
         for each in entities
     ]
-    answer = client._call(None, DescribeClientQuotasRequest(components=components, strict=True))
-    if answer.error_code:
-        raise RequestFailedError("quotas", answer.error_code, answer.error_message)
-    for entry in answer.entries or ():
+    for entry in client.ask(quotas.describe(components, strict=True)):
         named = {each.entity_type: each.entity_name for each in entry.entity}
         words = [
             f"{title} '{named[key]}'" if named[key] else f"the default {title}"
@@ -98,16 +88,14 @@ def alter(
     if scram:
         _alter_credentials(options, client, entities[0].name or "", additions, removals)
         return
-    ops = [OpData(key=key, value=0.0, remove=True) for key in removals]
+    rates: dict[str, float | None] = dict.fromkeys(removals)
     for key, text in additions.items():
         try:
-            ops.append(OpData(key=key, value=float(text), remove=False))
+            rates[key] = float(text)
         except ValueError:
             options.error(f"Cannot parse quota configuration value for {key}: {text}")
-    entity = [EntityData(entity_type=TYPES[each.kind], entity_name=each.name or None) for each in entities]
-    entry = AlterClientQuotasRequestEntryData(entity=entity, ops=ops)
-    answer = client._call(client._controller(), AlterClientQuotasRequest(entries=[entry], validate_only=False))
-    for each in answer.entries:
+    entity = [(TYPES[each.kind], each.name or None) for each in entities]
+    for each in client.ask(quotas.alter([(entity, rates)])):
         if each.error_code:
             raise RequestFailedError(f"quotas of {kinds}", each.error_code, each.error_message)
 
@@ -130,6 +118,6 @@ def _alter_credentials(
         )
     deletions = [ScramCredentialDeletion(name=user, mechanism=MECHANISMS[name][0]) for name in removals]
     request = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
-    for result in client._call(client._controller(), request).results:
+    for result in client._call(client.controller(), request).results:
         if result.error_code:
             raise RequestFailedError(f"user {user}", result.error_code, result.error_message)

@@ -9,24 +9,17 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from broker.asks.ask import ANY, Node
 from broker.config.key_effects import WITHOUT_EFFECT
 from broker.config.settings import BROKER_KEYS
 from momus.cli.kafka_tools import client_configs
 from momus.cli.kafka_tools.client_configs import Entity
 from momus.cli.kafka_tools.options import Options, bootstrap_options, one_action, say, use_settings
-from momus.client.kafka_client import BROKER_RESOURCE, TOPIC_RESOURCE, Client, RequestFailedError
+from momus.client.kafka_client import Client, RequestFailedError, configs
 from momus.client.properties import parse_properties
 from protocol.errors import ErrorCode
-from protocol.messages.configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
 
-SET, DELETE = 0, 1
-KINDS = {"topics": TOPIC_RESOURCE, "brokers": BROKER_RESOURCE, "groups": 32}
+KINDS = {"topics": configs.TOPIC, "brokers": configs.BROKER, "groups": configs.GROUP}
 OF_CLIENTS = ("users", "clients")
 SHORT = {"topic": "topics", "broker": "brokers", "group": "groups", "user": "users", "client": "clients"}
 SOURCES = {  # of a value, as Kafka's tool names them
@@ -140,10 +133,8 @@ def _additions(options: Options, given: Namespace) -> dict[str, str]:
 
 
 def _described(client: Client, kind: str, name: str) -> Any:
-    resource = DescribeConfigsResource(resource_type=KINDS[kind], resource_name=name, configuration_keys=None)
-    node = int(name) if kind == "brokers" and name.isdigit() and int(name) in client._nodes else None
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
-    (result,) = client._call(node, request).results
+    to = Node(int(name)) if kind == "brokers" and name.isdigit() and int(name) in client._nodes else ANY
+    (result,) = client.ask(configs.describe(KINDS[kind], [name], to=to, with_synonyms=True))
     return result
 
 
@@ -195,19 +186,8 @@ def _without_effect(kind: str, keys: Iterable[str]) -> list[str]:
 
 def _alter(client: Client, entity: Entity, additions: dict[str, str], removals: Sequence[str]) -> None:
     """Errors: RequestFailedError."""
-    changes: list[tuple[str, int, str | None]] = [(key, SET, value) for key, value in additions.items()]
-    changes += [(key, DELETE, None) for key in removals]
-    configs = [
-        IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=what, value=value)
-        for key, what, value in changes
-    ]
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(
-        resource_type=KINDS[entity.kind], resource_name=entity.name or "", configs=configs
-    )
-    answer = client._call(
-        client._controller(), IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
-    )
-    for row in answer.responses:
+    changes = {entity.name or "": {**additions, **dict.fromkeys(removals)}}
+    for row in client.ask(configs.alter(KINDS[entity.kind], changes)):
         if row.error_code:
             what = f"{entity.kind.removesuffix('s')} {entity.name}"
             raise RequestFailedError(what, row.error_code, row.error_message)

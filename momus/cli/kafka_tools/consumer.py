@@ -12,10 +12,10 @@ from typing import NamedTuple
 from momus.cli.kafka_tools.member import Member, Positions
 from momus.cli.kafka_tools.options import Options, assignments, bootstrap_options, say, use_settings
 from momus.cli.kafka_tools.topics import matching
-from momus.cli.records.client import LEADER_MOVES, WAIT_MS, RecordClient, records_in
+from momus.cli.records.client import LEADER_MOVES, RETRY_PAUSE_S, WAIT_MS, RecordClient, records_in
 from momus.cli.records.text import In
 from momus.client.connect_settings import SETTINGS
-from momus.client.kafka_client import EARLIEST, LATEST, RETRY_PAUSE_S, RequestFailedError
+from momus.client.kafka_client import EARLIEST, LATEST, RequestFailedError
 from momus.client.kafka_client import _check as check
 from momus.client.properties import parse_properties
 from protocol.errors import ErrorCode
@@ -215,7 +215,7 @@ class _Reading:
     def timestamp_kind(self, topic: str) -> str:
         """Of whom the topic's timestamps are."""
         if topic not in self._kinds:
-            self._kinds[topic] = self._client._topic_configs(topic).get("message.timestamp.type") or "CreateTime"
+            self._kinds[topic] = self._client.topic_configs(topic).get("message.timestamp.type") or "CreateTime"
         return self._kinds[topic]
 
     def poll(self) -> list[In]:
@@ -276,7 +276,7 @@ class _Reading:
         for (topic, leader), wanted in rounds.items():
             wait_ms = 0 if found else WAIT_MS // len(rounds)
             try:
-                answers = self._client._fetch(leader, topic, wanted, self._is_committed, wait_ms)
+                answers = self._client.fetched(topic, wanted, leader, committed=self._is_committed, wait_ms=wait_ms)
             except OSError as error:
                 if isinstance(error, RequestFailedError):
                     raise

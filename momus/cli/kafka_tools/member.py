@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from momus.cli.records.client import RecordClient
-from momus.client.kafka_client import COORDINATOR_MOVES, RETRY_PAUSE_S, Client, RequestFailedError
+from broker.asks.ask import SOON
+from momus.cli.records.client import RETRY_PAUSE_S, RecordClient
+from momus.client.kafka_client import Client, RequestFailedError
 from momus.client.kafka_client import _check as check
 from protocol.codegen import codec
 from protocol.errors import ErrorCode
@@ -35,7 +36,8 @@ AGAIN = (
     ErrorCode.REBALANCE_IN_PROGRESS,
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,
-    *COORDINATOR_MOVES,
+    *SOON,
+    ErrorCode.NOT_COORDINATOR,
 )
 Positions = dict[tuple[str, int], int]
 

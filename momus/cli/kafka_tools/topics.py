@@ -8,8 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from momus.cli.kafka_tools.options import Options, bootstrap_options, one_action, say, use_settings
-from momus.cli.topics.client import TopicClient
-from momus.client.kafka_client import RequestFailedError, Row
+from momus.client.kafka_client import Client, RequestFailedError, Row
 from momus.client.properties import parse_assignments
 
 ACTIONS = ("--list", "--describe", "--create", "--alter", "--delete")
@@ -44,14 +43,14 @@ def run(tool: str, words: Sequence[str]) -> None:
     except ValueError as error:
         options.error(str(error))
     try:
-        with TopicClient(given.bootstrap_server) as client:
+        with Client(given.bootstrap_server) as client:
             _act(client, action, given, configs)
     except (_RefusedError, RequestFailedError) as error:
         say(f"Error while executing topic command : {error}")
         sys.exit(1)
 
 
-def _act(client: TopicClient, action: str, given: Namespace, configs: dict[str, str]) -> None:
+def _act(client: Client, action: str, given: Namespace, configs: dict[str, str]) -> None:
     known = client.topics()
     if action == "create":
         if given.if_not_exists and any(row["name"] == given.topic for row in known):

@@ -6,18 +6,20 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from broker.asks.records import ABORTED, MARKER, Outcomes, named
+from broker.asks.records import ABORTED, MARKER, Outcomes, fetch_led, named
+from broker.asks.records import produce as append
+from broker.asks.topics import metadata
 from momus.cli.records.text import In, Out
-from momus.client.kafka_client import EARLIEST, LATEST, RETRY_PAUSE_S, RequestFailedError
+from momus.client.kafka_client import EARLIEST, LATEST, Client, RequestFailedError
 from momus.client.kafka_client import _check as check
-from momus.client.offset_client import OffsetClient
 from momus.client.wire import Connection
 from protocol.errors import ErrorCode
+from protocol.messages.fetch import PartitionData
 from protocol.record_batch import build_batch, iter_batches, iter_records
 
 FETCH_BYTES = 1 << 22
+RETRY_PAUSE_S = 0.1
 WAIT_MS = 500
-TOPIC_NAMES = 12  # the last version of Produce and Fetch that names topics
 LEADER_MOVES = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -31,7 +33,7 @@ LEADER_MOVES = frozenset(
 )
 
 
-class RecordClient(OffsetClient):
+class RecordClient(Client):
     """Produces to and consumes from one topic."""
 
     _auto_creates: bool | None = None  # None: not asked yet
@@ -44,6 +46,7 @@ class RecordClient(OffsetClient):
             return super()._call(node_id, request, version_limit)
         except OSError:
             lost = self._connections.pop(node_id, None)
+            self._known.clear()
             if lost is not None:
                 lost.close()
             raise
@@ -68,17 +71,13 @@ class RecordClient(OffsetClient):
 
         Errors: RequestFailedError: UNKNOWN_TOPIC_OR_PARTITION and others.
         """
-        from protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
-
         give_up = time.monotonic() + self._timeout_s
         while True:
-            request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
             try:
-                answer = self._call(None, request, TOPIC_NAMES)
+                answer = self.ask(metadata([topic], create=create))
             except OSError as error:
                 self._pause(give_up, error)
                 continue
-            self._nodes = {node.node_id: (node.host, node.port) for node in answer.brokers}
             row = answer.topics[0]
             leaders = {p.partition_index: p.leader_id for p in row.partitions}
             if not row.error_code and leaders and -1 not in leaders.values():
@@ -102,24 +101,16 @@ class RecordClient(OffsetClient):
 
         Errors: RequestFailedError, OSError.
         """
-        from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-
         rows = [(each.key, each.value, each.headers, each.timestamp_ms) for each in records]
         batch = build_batch(rows, timestamp_ms=time.time_ns() // 1_000_000, attributes=codec)
-        request = ProduceRequest(
-            acks=acks,
-            timeout_ms=int(self._timeout_s * 1000),
-            topic_data=[
-                TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
-            ],
-        )
         give_up = time.monotonic() + self._timeout_s
         while True:
-            leader = self.leaders_made(topic, create=True)[partition]
-            answered = self._call(leader, request, TOPIC_NAMES).responses[0].partition_responses[0]
-            if answered.error_code not in LEADER_MOVES or time.monotonic() > give_up:
-                check(f"{topic}-{partition}", answered.error_code, answered.error_message)
-                return int(answered.base_offset)
+            self.leaders_made(topic, create=True)
+            try:
+                return self.ask(append(topic, partition, batch, acks=acks, timeout_ms=int(self._timeout_s * 1000)))
+            except RequestFailedError as error:
+                if error.code not in LEADER_MOVES or time.monotonic() > give_up:
+                    raise
             time.sleep(RETRY_PAUSE_S)
 
     def offsets_at(self, topic: str, leaders: dict[int, int], timestamp: int) -> dict[int, int]:
@@ -156,7 +147,7 @@ class RecordClient(OffsetClient):
                 wait_ms = 0 if until_end else WAIT_MS // len(by_leader)
                 wanted = {partition: positions[partition] for partition in partitions}
                 try:
-                    answers = self._fetch(leader, topic, wanted, committed, wait_ms)
+                    answers = self.fetched(topic, wanted, leader, committed=committed, wait_ms=wait_ms)
                     give_up = time.monotonic() + self._timeout_s
                 except OSError as error:
                     self._pause(give_up, error)
@@ -183,24 +174,12 @@ class RecordClient(OffsetClient):
             if idle_s is not None and time.monotonic() - last_news > idle_s:
                 return
 
-    def _fetch(self, leader: int, topic: str, wanted: dict[int, int], committed: bool, wait_ms: int) -> Sequence[Any]:
-        from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-
-        partitions = [
-            FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
-            for partition, offset in wanted.items()
-        ]
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES * 4,
-            isolation_level=int(committed),
-            session_epoch=-1,
-            topics=[FetchTopic(topic=topic, partitions=partitions)],
-        )
-        answer = self._call(leader, request, TOPIC_NAMES)
-        check(f"topic {topic}", answer.error_code)
-        return [each for answered in answer.responses for each in answered.partitions]
+    def fetched(
+        self, topic: str, positions: dict[int, int], leader: int, *, committed: bool, wait_ms: int
+    ) -> list[PartitionData]:
+        """One Fetch of partitions of one leader. Errors: RequestFailedError, OSError."""
+        asked = fetch_led(topic, positions, leader, committed=committed, wait_ms=wait_ms, most_bytes=FETCH_BYTES)
+        return self.ask(asked)
 
     def _out_of_range(self, topic: str, partition: int, leader: int, offset: int) -> OSError:
         leaders = {partition: leader}

@@ -10,15 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from broker.asks import topics
+from broker.asks.records import produce
 from broker.load.values import data_of
 from momus import Broker
 from momus.cli.replay.bundle import Bundle
-from momus.client.wire import Connection
+from momus.client.kafka_client import Client, RequestFailedError
 from momus.cluster import Cluster
 from momus.control import ControlError
-from protocol.messages.cluster import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.partitioner import choose_partition
 from protocol.record_batch import build_batch
 
@@ -27,9 +26,7 @@ ANY_PORT = "127.0.0.1:0"
 JOURNAL_MB = 64
 START = "start"
 LIVES = ("/reset", "/restore")
-TIMEOUT_MS = 10_000
 LIMIT_S = 15.0
-BY_NAME = 12  # the last version of Metadata that names topics alone
 
 
 class Momus:
@@ -178,7 +175,7 @@ class Other:
         addresses = bootstrap_servers.split(",")
         self._addresses = {node_id: addresses[at % len(addresses)] for at, node_id in enumerate(node_ids)}
         self._first = addresses[0]
-        self._client = Connection(*_split(self._first), LIMIT_S)
+        self._client = Client(self._first, timeout_s=LIMIT_S)
         self._turns: dict[str, int] = {}  # topic -> how many records without a key it has got
 
     def connect(self, broker: int) -> socket.socket:
@@ -193,7 +190,7 @@ class Other:
 
     def settle(self) -> None:
         """Whatever was sent has most likely been read when this returns."""
-        self._client.call(ApiVersionsRequest(), 0)
+        self._client.cluster()
 
     def call(self, method: str, path: str, body: dict[str, Any]) -> str | None:
         """Repeat a call of the control plane by a client's request. Returns why that cannot be, or was refused."""
@@ -207,20 +204,14 @@ class Other:
         return f"{method} {path}: error {code}" if code else None
 
     def _create(self, body: dict[str, Any]) -> int:
-        wanted = CreatableTopic(
-            name=body["name"],
-            num_partitions=body.get("partitions", -1),
-            replication_factor=-1,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in body.get("config", {}).items()],
-        )
-        answer = self._client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS))
-        code: int = answer.topics[0].error_code
-        return code
+        wanted = topics.new_topic(body["name"], body.get("partitions", -1), config=body.get("config"))
+        (row,) = self._client.ask(topics.create([wanted]))
+        return row.error_code
 
     def _produce(self, topic: str, records: list[dict[str, Any]]) -> int:
         """As the control plane does it: by the key, else round, from partition 0 on. Returns the first error code."""
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True)
-        count = len(self._client.call(asked, BY_NAME).topics[0].partitions) or 1  # it may be made by this request
+        found = self._client.ask(topics.metadata([topic], create=True))
+        count = len(found.topics[0].partitions) or 1  # it may be made by this request
         code = 0
         for record in records:
             row = key, _ = data_of(record.get("key")), data_of(record.get("value"))
@@ -230,16 +221,15 @@ class Other:
                 index = choose_partition(key, count, turn)
                 self._turns[topic] = turn + (key is None)
             batch = build_batch([row], timestamp_ms=record.get("timestamp_ms") or -1)
-            data = [
-                TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=index, records=batch)]),
-            ]
-            answer = self._client.call(ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=data), 9)
-            code = code or answer.responses[0].partition_responses[0].error_code
+            try:
+                self._client.ask(produce(topic, index, batch))
+            except RequestFailedError as error:
+                code = code or error.code
         return code
 
     def close(self) -> None:
         """Leave it as it is."""
-        self._client.close()
+        self._client.__exit__()
 
     def __enter__(self) -> Self:
         return self

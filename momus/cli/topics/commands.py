@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import click
 
-from momus.cli.commands import _bootstrap, _json, _names, _report, topic
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from momus.cli.topics.client import TopicClient
+from momus.cli.commands import _bootstrap, _connect, _json, _names, _report, topic
 
 __all__ = ["topic"]
-
-
-def _connect(bootstrap: str, timeout_s: float) -> TopicClient:
-    from momus.cli.topics.client import TopicClient
-
-    return TopicClient(bootstrap, timeout_s=timeout_s)
 
 
 @topic.command("alter")

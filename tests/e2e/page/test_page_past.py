@@ -117,9 +117,7 @@ def test_who_has_and_who_had_what_agree_with_the_admin_api_under_load(broker, pa
         page.agrees("owners", held, shown)
         page.agrees(
             "members",
-            lambda: {
-                each["member_id"]: (each.get("epoch", -1), len(each["assignment"])) for each in asked()["members"]
-            },
+            lambda: {each["member"]: (each["epoch"], each["has"]) for each in asked()["members"]},
             lambda rows: {row["Member"]: (int(row["Epoch"] or -1), int(row["Has"])) for row in rows},
         )
 

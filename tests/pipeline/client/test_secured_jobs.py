@@ -11,7 +11,7 @@ import pytest
 
 from momus import Broker
 from momus.client.connect_settings import SETTINGS
-from momus.client.offset_client import OffsetClient
+from momus.client.kafka_client import Client
 from pipeline.connection_options import add_client_arguments, for_librdkafka, given_settings
 from pipeline.errors import PipelineError
 from pipeline.jobs import bridge, lag, migrate
@@ -74,7 +74,7 @@ def test_lag_and_migrate_as_a_user(spark, tmp_path, client):
         for _ in range(5):
             source.produce(f"from-{client}", b"v")
         offsets = {"topic": f"from-{client}", "partition": 0, "offset": 2, "leader_epoch": -1, "metadata": "m"}
-        with OffsetClient(source.bootstrap_servers) as asked:
+        with Client(source.bootstrap_servers) as asked:
             asked.commit_offsets(f"group-{client}", [offsets])
     with Broker(security="sasl_ssl", users={"alice": SECRET}) as target:
         words = ["--input", str(data), "--bootstrap-server", target.bootstrap_servers]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from test_archive import same
 
 from momus import Broker
-from momus.client.offset_client import OffsetClient
+from momus.client.kafka_client import Client
 from pipeline import tables
 from pipeline.group_offsets import GroupOffsets
 from pipeline.jobs import archive, compaction
@@ -95,7 +95,7 @@ def test_topic_created_again_between_two_batches_of_a_running_stream_is_read_and
     committer = PositionCommitter(GroupOffsets(broker.bootstrap_servers, "archive"))
 
     def committed() -> list[tuple[str, int]]:
-        with OffsetClient(broker.bootstrap_servers) as client:
+        with Client(broker.bootstrap_servers) as client:
             return [(row["topic"], row["offset"]) for row in client.committed_offsets("archive")]
 
     produce(broker, 10, "old")
@@ -121,7 +121,7 @@ def test_position_of_a_topic_that_is_gone_is_refused_for_the_new_one(broker, cap
     assert group.commit({("t", 0, old): 10}) == 0
     assert "group archive: t-0 refused: UNKNOWN_TOPIC_ID" in capsys.readouterr().err
     assert group.commit({("t", 0, new): 3}) == 1
-    with OffsetClient(broker.bootstrap_servers) as client:
+    with Client(broker.bootstrap_servers) as client:
         assert [row["offset"] for row in client.committed_offsets("archive")] == [3]
 
 

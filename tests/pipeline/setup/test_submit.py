@@ -105,7 +105,7 @@ def test_bundle_is_enough_for_every_module_of_the_pipeline(bundle, bare_python):
     modules = [name[:-3].replace("/", ".") for name in names if name.startswith("pipeline/") and "__" not in name]
     assert len(modules) > 70
     clients = [
-        "momus.client.offset_client",
+        "momus.client.kafka_client",
         "momus.client.wire",
         "momus.client.wire_security",
         "broker.shell.tls.key_stores",

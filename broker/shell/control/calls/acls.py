@@ -103,6 +103,6 @@ async def remove_acls(cluster: ClusterServer, call: Call) -> RemovedAcls:
         operation=_filter(OPERATIONS, "operation", body),
         permission_type=_filter(PERMISSIONS, "permission", body),
     )
-    result = await ask(cluster, acls.delete(wanted))
+    (result,) = await ask(cluster, acls.delete([wanted]))
     check_answer(result.error_code, "ACLs", result.error_message)
     return {"removed": len(result.matching_acls)}
