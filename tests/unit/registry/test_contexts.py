@@ -145,3 +145,16 @@ def test_modes_go_with_a_context_that_has_none_of_its_own(registry):
     assert registry.ask("DELETE", "/mode/:.c:")[:2] == (404, 40401)
     assert registry.ask("DELETE", "/mode/:.c:?recursive=true") == {}
     assert registry.ask("GET", "/mode/:.c:s")[:2] == (404, 40409)
+
+
+def test_references_are_named_with_their_context_where_that_is_asked_for(registry):
+    money = {"type": "record", "name": "Money", "fields": []}
+    registry.register(":.c:money", money)
+    order = {"type": "record", "name": "Order", "fields": [{"name": "a", "type": "Money"}]}
+    answer = registry.register(":.c:order", order, references=[{"name": "Money", "subject": "money", "version": 1}])
+    for path in ("/subjects/:.c:order/versions/1", f"/schemas/ids/{answer['id']}?subject=:.c:"):
+        shown = registry.ask("GET", f"{path}{'&' if '?' in path else '?'}referenceFormat=qualified")
+        assert [each["subject"] for each in shown["references"]] == [":.c:money"]
+        plain = registry.ask("GET", path)
+        assert [each["subject"] for each in plain["references"]] == ["money"]
+        assert shown["guid"] == plain["guid"] == answer["guid"]
