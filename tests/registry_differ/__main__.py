@@ -58,6 +58,7 @@ def confluent(path: str, kafka: str, work: Path) -> Iterator[str]:
         "listeners": url,
         "kafkastore.bootstrap.servers": f"PLAINTEXT://{kafka}",
         "kafkastore.topic.replication.factor": "1",
+        "kafkastore.timeout.ms": "20000",
         "host.name": "127.0.0.1",
         "mode.mutability": "true",
     }

@@ -94,7 +94,11 @@ def _is_protoc(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
 
 
 def _is_internal(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
-    return theirs.status == 500 and ours.status < 500
+    return theirs.status == 500 == _code(theirs) and ours.status < 500
+
+
+def _has_failed(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return _code(theirs) // 100 == 500  # 50001 to 50004: its Kafka has not answered in time
 
 
 def _is_no_text(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
@@ -136,6 +140,7 @@ REASONS: Final[tuple[Reason, ...]] = (
         ends=False,
     ),
     Reason("context", "A registration that is refused leaves no context; there it does.", _is_left, ends=False),
+    Reason("store", "Confluent's registry has lost its Kafka, on a machine that is busy.", _has_failed),
     Reason("internal", "What ends in Confluent's in an internal error is answered.", _is_internal, ends=False),
     Reason("text", "A schema that is no text is refused; Confluent's makes one of a number.", _is_no_text, ends=False),
 )
