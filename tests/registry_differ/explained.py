@@ -97,6 +97,14 @@ def _is_internal(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
     return theirs.status == 500 == _code(theirs) and ours.status < 500
 
 
+def _is_empty(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return theirs.status == OK and "Empty schema" in str(ours.body)
+
+
+def _is_no_type(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return ours.status == theirs.status and "Invalid schema type" in str(ours.body)
+
+
 def _has_failed(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
     return _code(theirs) // 100 == 500  # 50001 to 50004: its Kafka has not answered in time
 
@@ -140,6 +148,8 @@ REASONS: Final[tuple[Reason, ...]] = (
         ends=False,
     ),
     Reason("context", "A registration that is refused leaves no context; there it does.", _is_left, ends=False),
+    Reason("empty", "IMPORT takes no schema that is empty; there it does.", _is_empty),
+    Reason("type", "A type that is none is told before the mode in any request.", _is_no_type, ends=False),
     Reason("store", "Confluent's registry has lost its Kafka, on a machine that is busy.", _has_failed),
     Reason("internal", "What ends in Confluent's in an internal error is answered.", _is_internal, ends=False),
     Reason("text", "A schema that is no text is refused; Confluent's makes one of a number.", _is_no_text, ends=False),
