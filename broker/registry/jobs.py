@@ -72,7 +72,7 @@ class Job(NamedTuple):
     is_new     hold it to what Avro asks of a new schema: names and defaults.
     tags       what changes in its tags before anything else.
     is_lenient  whether JSON Schemas are compared by the policy LENIENT.
-    is_lax      whether a JSON Schema may be any JSON object, as the mode IMPORT takes it.
+    is_lax      whether a JSON Schema may be any JSON, as the mode IMPORT takes it.
     """
 
     schema: Source

@@ -206,7 +206,7 @@ def _aliases(state: RegistryState, ask: Ask) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in sorted(each for each in state.configs if each is not None and each != GLOBAL):
         fits = name_of(name).startswith(prefix[len(ANY) :]) if prefix.startswith(ANY) else name.startswith(prefix)
-        if fits and state.alias(name) != name:
+        if fits and state.configs[name].get("alias"):
             found.setdefault(state.alias(name), []).append(name)
     return found
 

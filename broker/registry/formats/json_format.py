@@ -38,10 +38,10 @@ def parse(source: Source, protoc: Protoc, job: Job | None = None) -> Parsed:
     """Errors: SchemaFaultError."""
     references = [(name, tree_of(text, name)) for name, text in source.references]
     tree = tree_of(source.schema, "", is_new=source.version == 0)
-    if not isinstance(tree, dict | bool):
-        raise SchemaFaultError(f"{str(tree)[:SHOWN]!r} is no schema: it is neither an object nor true or false")
     if job is not None and job.is_lax:
         return Parsed(tree, None)
+    if not isinstance(tree, dict | bool):
+        raise SchemaFaultError(f"{str(tree)[:SHOWN]!r} is no schema: it is neither an object nor true or false")
     validator = validator_for(tree, default=Draft7Validator)
     fault = best_match(validator(validator.META_SCHEMA).iter_errors(tree))
     if fault is not None:

@@ -73,6 +73,7 @@ def test_import_takes_json_that_is_no_json_schema(registry):
     registry.ask("PUT", "/mode/s", IMPORT)
     assert registry.register("s", odd, schemaType="JSON", id=5)["id"] == 5
     assert registry.ask("GET", "/schemas/ids/5/schema") == json.dumps(odd, separators=(",", ":"))
+    assert registry.register("s", '"text"', schemaType="JSON", id=6)["id"] == 6
 
 
 def test_what_is_no_schema_is_told_where_there_is_no_subject(registry):
@@ -126,6 +127,12 @@ def test_settings_are_answered_as_they_were_given(registry):
     assert registry.ask("GET", "/config/s") == {"compatibilityLevel": "BACKWARD"}
     assert registry.ask("PUT", "/config/s", {"normalize": True}) == {"normalize": True}
     assert registry.ask("POST", "/subjects/s/versions", {**text(ONE), "id": 1})["id"] == 1
+
+
+def test_alias_of_itself_is_listed_too(registry):
+    registry.register("s", ONE)
+    registry.ask("PUT", "/config/s", {"alias": "s"})
+    assert [each["aliases"] for each in registry.ask("GET", "/schemas?aliases=true")] == [["s"]]
 
 
 def test_lists_of_schemas_know_deleted_but_not_deleted_only(registry):
