@@ -112,7 +112,7 @@ class _Fault(Shape):
         if not isinstance(value, dict):
             report(path, "takes an object")
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         kinds = {"enum": list(KINDS)}
         return {"type": "object", "properties": {"fault": kinds}, "required": ["fault"], "description": self.about}
 
@@ -160,6 +160,6 @@ FILE: Final = Fields(
 )
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The whole as JSON Schema."""
     return {"$schema": VERSION, "title": "momus load", **FILE.schema()}

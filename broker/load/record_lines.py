@@ -38,7 +38,7 @@ def read_records(name: str, text: str, form: str, separator: str | None, key: st
         return read
     if form == CSV:
         return _of_csv(name, text, key)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     lines: dict[Path, int] = {}
     problems = []
     between = separator or SEPARATOR
@@ -61,7 +61,7 @@ def read_records(name: str, text: str, form: str, separator: str | None, key: st
     return Text(name, rows, lambda: lines)
 
 
-def _plain(read: Text, at: int, value: Any, key: str | None) -> dict[str, Any]:
+def _plain(read: Text, at: int, value: Any, key: str | None) -> dict[str, object]:
     """A record whose value is this. Errors: LoadError: it has no such field."""
     if key is None:
         return {"value": value}
@@ -99,7 +99,7 @@ def _of_csv(name: str, text: str, key: str | None) -> Text:
     Errors: LoadError.
     """
     reader = csv.reader(text.removeprefix("\ufeff").splitlines(keepends=True), strict=True)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     lines: dict[Path, int] = {}
     problems = []
     columns: list[str] = []
@@ -138,11 +138,11 @@ def _wrong_columns(columns: list[str], key: str | None) -> list[str]:
     return found
 
 
-def _of_row(row: dict[str, str], key: str | None) -> dict[str, Any]:
+def _of_row(row: dict[str, str], key: str | None) -> dict[str, object]:
     """A record of a row: an empty partition or time is none, and an empty key is null."""
     if "value" not in row:
         return {"value": row, **({"key": row[key]} if key else {})}
-    found: dict[str, Any] = {"value": row["value"], "key": row.get(key or "key") or None}
+    found: dict[str, object] = {"value": row["value"], "key": row.get(key or "key") or None}
     for name in ("partition", "timestamp"):
         if text := row.get(name):
             found[name] = int(text) if text.isdigit() else text

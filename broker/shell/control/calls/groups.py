@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from broker.asks import groups
@@ -71,7 +72,7 @@ async def wait_for_group(cluster: ClusterServer, call: Call) -> AwaitedGroup:
             await wait.pause()
 
 
-def _why(found: GroupState, wanted: dict[str, Any]) -> str:
+def _why(found: GroupState, wanted: Mapping[str, Any]) -> str:
     """Why a group is not as it was to be."""
     as_wanted = wanted["state"] + (f" with {_members(wanted['members'])}" if "members" in wanted else "")
     is_now = f"{found['state'].lower()} with {_members(len(found['members']))}"
