@@ -19,6 +19,7 @@ PAIRS = (
     ({}, {"contains": INTEGER}, (6, 7, 2019, 2020)),
     (ARRAY, {**ARRAY, "contains": STRING}, (2019, 2020)),
     ({**ARRAY, "contains": True}, {**ARRAY, "contains": True, "minContains": 2}, (4, 6, 7, 2019, 2020)),
+    ({**ARRAY, "contains": True}, {**ARRAY, "contains": True, "minContains": 1}, (4, 6, 7)),
     (ARRAY, {**ARRAY, "minContains": 3}, (4, 6, 7)),
     ({}, {"propertyNames": {"maxLength": 3}}, (6, 7, 2019, 2020)),
     ({}, {"if": STRING, "then": {"maxLength": 3}}, (7, 2019, 2020)),
