@@ -5,6 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../clients"
 export MOMUS_COMMAND=$1
 passed=0 failed=0
+python3 ../tools/doc_code.py || exit 1
 
 language() { # name, tools, command
   for tool in $2; do
@@ -22,7 +23,7 @@ language Go go "cd go && go test -count=1 ./... && cd orders && go test -count=1
 language "Go's other clients" "go gcc" "cd go/libraries && go test -count=1 ./..."
 language Node "node npm" "
   cd node && npm ci --no-audit --no-fund --silent && npm test --silent && npm run --silent build
-  cd orders && npm ci --no-audit --no-fund --silent && npm test --silent"
+  cd orders && npm ci --no-audit --no-fund --silent && npm test --silent && npm run --silent documents"
 language "the JVM" "java mvn" "
   cd junit && mvn -B -q install && mvn -B -q -Pjunit6 test && mvn -B -q -f orders/pom.xml test"
 echo "$passed passed, $failed failed"
