@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from broker.coordinator.share.sessions import ShareSession
     from broker.coordinator.share.table import SharePartitions
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
+    from broker.faults.fault import Fault
     from broker.faults.table import FaultTable
     from broker.journal.recording import Recording
     from broker.security.security import Security
@@ -63,6 +64,7 @@ class Broker:
 
     router_class: ClassVar[type[Router]] = Router
     upstream: Any = None  # of a proxy: the cluster that answers the control plane; None: this broker answers
+    make_event: Callable[[Fault], None] | None = None  # makes a fault's event, and releases it; None: none is made
     fault_numbers: Iterator[int] | None = None  # in names of faults; a cluster's go on from life to life. None: from 1
 
     def __init__(
@@ -267,6 +269,7 @@ class Broker:
                 self._share_session,
                 self.directory.path,
                 self.fault_numbers or count(1),
+                self.make_event,
             )
         return self._faults
 

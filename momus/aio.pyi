@@ -14,6 +14,7 @@ from momus.kit.typed import (
     ApiFilters,
     ClientFilters,
     DiskFilters,
+    EventWord,
     JournalEntry,
     JournalFilters,
     LetterFilters,
@@ -121,6 +122,13 @@ class AsyncFaults(Twin):
         self, api: str | builtins.list[str], when: When = "after", **filters: Unpack[RequestFilters]
     ) -> AsyncFault:
         """Keep replies, or (`when="before"`) requests, until `release`."""
+
+    async def make_event(
+        self, event: EventWord, api: str | builtins.list[str], when: When = "before", **filters: Unpack[RequestFilters]
+    ) -> AsyncFault:
+        """Make something happen in the cluster "before" the request takes effect, or "after" it: "rebalance",
+        "expel_member", "expire_offsets", "move_coordinator", "move_leader", "restart", "abort_transaction" or
+        "fence_producer". What came of it is the fault's `outcome`."""
 
     async def disconnect_on(
         self, api: str | builtins.list[str], when: WhenOrMiddle = "after", **filters: Unpack[RequestFilters]

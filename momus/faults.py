@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ApiFilters,
         ClientFilters,
         DiskFilters,
+        EventWord,
         LetterFilters,
         RegistryFilters,
         RequestFilters,
@@ -169,6 +170,14 @@ class Faults:
     def hold(self, api: str | list[str], when: When = "after", **filters: Unpack[RequestFilters]) -> Fault:
         """Keep replies, or (`when="before"`) requests, until `release`."""
         return self.add(fault="hold", api=api, when=when, **filters)
+
+    def make_event(
+        self, event: EventWord, api: str | list[str], when: When = "before", **filters: Unpack[RequestFilters]
+    ) -> Fault:
+        """Make something happen in the cluster "before" the request takes effect, or "after" it: "rebalance",
+        "expel_member", "expire_offsets", "move_coordinator", "move_leader", "restart", "abort_transaction" or
+        "fence_producer". What came of it is the fault's `outcome`."""
+        return self.add(fault="make_event", api=api, event=event, when=when, **filters)
 
     def disconnect_on(
         self, api: str | list[str], when: WhenOrMiddle = "after", **filters: Unpack[RequestFilters]

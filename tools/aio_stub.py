@@ -70,6 +70,7 @@ from momus.kit.typed import (
     Security,
     Units,
     Value,
+    EventWord,
     When,
     WhenOrMiddle,
 )

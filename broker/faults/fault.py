@@ -22,7 +22,7 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.faults.named import Named
+    from broker.faults.named import Met, Named
     from storage.files.env import Rng
 
 _ALL_FIELDS: Final = {
@@ -31,6 +31,7 @@ _ALL_FIELDS: Final = {
     "trigger",
     *(field.name for kind in KINDS.values() for field in (*kind.fields, *kind.filters)),
 }
+EXPLORED: Final = "explore."  # begins the names of faults that belong to a schedule, not to a test
 RESERVED: Final = "kinds"  # as a name it would hide a fault from GET /faults/{name}
 
 
@@ -71,7 +72,21 @@ class Trigger:
 class Fault:
     """One fault of a cluster, with how often it was met (`calls`) and has acted (`hits`)."""
 
-    __slots__ = ("apis", "calls", "code", "filters", "held", "hits", "kept", "kind", "name", "trigger", "values")
+    __slots__ = (
+        "apis",
+        "calls",
+        "code",
+        "filters",
+        "held",
+        "hits",
+        "kept",
+        "kind",
+        "met",
+        "name",
+        "outcome",
+        "trigger",
+        "values",
+    )
 
     def __init__(
         self, name: str, kind: Kind, filters: dict[str, Any], values: dict[str, Any], trigger: Trigger
@@ -86,7 +101,14 @@ class Fault:
         self.calls = 0
         self.hits = 0
         self.held = 0  # requests or replies that it keeps now
+        self.met: Met | None = None  # of an event: the request that it is about
+        self.outcome: str | None = None  # of an event: "made", or why there was none
         self.kept: deque[Callable[[], None]] = deque()  # calls that let requests of the registry go, the oldest first
+
+    @property
+    def is_unmet(self) -> bool:
+        """Whether a test is to fail for it: it never acted, and the test has set it itself."""
+        return not self.hits and not self.name.startswith(EXPLORED)
 
     @property
     def is_of_disk(self) -> bool:
@@ -160,7 +182,8 @@ class Fault:
         if self.code is not None:
             values["error"] = self.code.name
         given = {"name": self.name, "fault": self.kind.name, **values, **filters, "trigger": self.trigger.as_json()}
-        return {**given, "calls": self.calls, "hits": self.hits, "held": self.held}
+        made = {} if self.outcome is None else {"outcome": self.outcome}
+        return {**given, "calls": self.calls, "hits": self.hits, "held": self.held, **made}
 
 
 def first_acting(matching: Iterable[Fault]) -> Fault | None:

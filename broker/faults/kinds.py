@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     Values = Mapping[str, Any]  # of a fault, by its fields
 
 BEFORE, AFTER, MIDDLE = "before", "after", "middle"
+EVENTS: Final = (  # what the cluster can be made to do; broker/shell/control/calls/events.py does each
+    "rebalance",
+    "expel_member",
+    "expire_offsets",
+    "move_coordinator",
+    "move_leader",
+    "restart",
+    "abort_transaction",
+    "fence_producer",
+)
 HEAD_BYTES: Final = 8  # size and correlation id of a reply: left whole, so that the client finds damage in the body
 MOST_MS: Final = 86_400_000
 MOST_DISK_MS: Final = 10_000  # a write is waited for, and nothing else happens meanwhile
@@ -43,6 +53,9 @@ class Request(Protocol):
 
     def serve_twice(self) -> None:
         """Let the request take effect twice; the second reply is sent."""
+
+    def remember(self) -> None:
+        """Keep what the request names: an event is about it."""
 
 
 class Kind:
@@ -188,6 +201,23 @@ class Hold(KeepsReply):
         return None
 
 
+class MakeEvent(KeepsReply):
+    """Makes an event in the cluster before the request takes effect, or after it; the reply agrees with it."""
+
+    name = "make_event"
+    fields = (Field("event", "choice", choices=EVENTS), Field("when", "choice", BEFORE, choices=(BEFORE, AFTER)))
+
+    def on_request(self, request: Request, values: Values) -> None:
+        request.remember()
+        if values["when"] == BEFORE:
+            request.keep()
+        else:
+            request.expect_reply()
+
+    def keep_ms(self, values: Values, content: Callable[[], bytes]) -> int | None:
+        return None  # until the event is made
+
+
 class DisconnectOn(CutsReply):
     """Closes the connection before or after the request takes effect, or in the middle of its reply."""
 
@@ -312,6 +342,7 @@ KINDS: Final[dict[str, RequestKind | DiskKind | LetterKind | OfRegistry]] = {
         InjectError(),
         DelayOn(),
         Hold(),
+        MakeEvent(),
         DisconnectOn(),
         BlackholeClient(),
         Throttle(),

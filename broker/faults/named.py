@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.declare import Message
 from protocol.wire import Array
@@ -48,6 +48,15 @@ class Named:
         """Add a partition."""
         self.topics.add(topic)
         self.partitions.add((topic, partition))
+
+
+class Met(NamedTuple):
+    """A request that an event is about."""
+
+    node_id: int
+    api_key: int
+    request: Any  # a Message
+    named: Named
 
 
 def named_in(request: Message, topic_name: Callable[[bytes], str]) -> Named:

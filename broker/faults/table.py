@@ -12,13 +12,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.disk import DiskFaults
-from broker.faults.errors import FaultError
+from broker.faults.errors import FaultError, NotHereError
 from broker.faults.fault import Fault, address_of, first_acting, parse
 from broker.faults.gate import Gate
-from broker.faults.kinds import RequestKind
+from broker.faults.kinds import MakeEvent, RequestKind
 from broker.faults.lanes import Lane
 from broker.faults.letters import letter_fault
-from broker.faults.named import named_in
+from broker.faults.named import Met, named_in
 from protocol.api import ApiKey
 from protocol.errors import MalformedError
 from protocol.header import decode_request_header
@@ -43,10 +43,10 @@ MOST_FAULTS: Final = 1000
 _FRAME_HEAD: Final = Struct(">ihhi")
 
 
-class _Met:
+class _RequestMet:
     """One request, and the fault that acts on it: the protocol `Request` of kinds.py."""
 
-    __slots__ = ("cut", "expect_reply", "keep", "refuse", "serve_twice")
+    __slots__ = ("cut", "expect_reply", "keep", "refuse", "remember", "serve_twice")
 
     def __init__(self, table: FaultTable, fault: Fault, connection: Connection, frame: bytes) -> None:
         self.refuse = partial(table.refuse, fault, connection, frame)
@@ -54,6 +54,7 @@ class _Met:
         self.expect_reply = partial(table.expect_reply, fault, connection, frame)
         self.cut = partial(table.cut, fault, connection, frame)
         self.serve_twice = partial(table.serve_twice, fault, connection, frame)
+        self.remember = partial(table.remember, fault, connection, frame)
 
 
 class FaultTable:
@@ -69,8 +70,12 @@ class FaultTable:
         share_session: Callable[[int, str, str], ShareSession | None],
         root: str,
         numbers: Iterator[int],
+        make_event: Callable[[Fault], None] | None = None,
     ) -> None:
-        """`share_session`: finds one by node, group and member. `numbers`: for names, going on from earlier lives."""
+        """`share_session`: finds one by node, group and member. `numbers`: for names, going on from earlier lives.
+
+        `make_event`: makes the event of a fault, and releases it then; None: there are none here.
+        """
         self._turn = turn
         self._clients = clients
         self._router = router
@@ -82,6 +87,7 @@ class FaultTable:
         self._gates: dict[Connection, Gate] = {}
         self._disk = DiskFaults(turn.env.files, root)
         self._numbers = numbers
+        self._make_event = make_event
         self._held_calls = 0  # calls of `held`: they number what is held
         clients.gone.append(self.disconnected)
 
@@ -94,6 +100,8 @@ class FaultTable:
         fault = parse(data, f"fault-{next(self._numbers)}", Rng, lambda: self._turn.env.rng.getrandbits(32))
         if fault.name in self._faults:
             raise FaultError(f"a fault named {fault.name} is set already: remove it, or give another name")
+        if isinstance(fault.kind, MakeEvent) and self._make_event is None:
+            raise NotHereError("events happen inside a cluster, and this is not inside one")
         self._faults[fault.name] = fault
         if fault.is_of_disk:
             self._disk.set([each for each in self._faults.values() if each.is_of_disk])
@@ -186,7 +194,7 @@ class FaultTable:
             return
         fault.trigger.fired()
         assert isinstance(fault.kind, RequestKind)
-        fault.kind.on_request(_Met(self, fault, connection, bytes(data[position:stop])), fault.values)
+        fault.kind.on_request(_RequestMet(self, fault, connection, bytes(data[position:stop])), fault.values)
 
     def _choose(
         self, connection: Connection, data: bytes, position: int, stop: int, api_key: int, api_version: int
@@ -219,6 +227,13 @@ class FaultTable:
         self, connection: Connection, data: bytes, start: int, stop: int, api_key: int, api_version: int
     ) -> Named | None:
         """What a frame names; None if it cannot be read."""
+        request = self._read(data, start, stop, api_key, api_version)
+        if request is None:
+            return None
+        return self._with_session(named_in(request, self._topic_name), connection, request, api_key)
+
+    def _read(self, data: bytes, start: int, stop: int, api_key: int, api_version: int) -> Any:
+        """The decoded request; None: it cannot be read."""
         route = self._router.routes.get(api_key)
         if route is None or not route.min_version <= api_version <= route.max_version:
             return None
@@ -227,7 +242,7 @@ class FaultTable:
             request, _ = route.codec(route.request, api_version).decode(memoryview(data)[start:stop], 0)
         except (MalformedError, ImportError, OSError):
             return None  # the router refuses it
-        return self._with_session(named_in(request, self._topic_name), connection, request, api_key)
+        return request
 
     def _with_session(self, named: Named, connection: Connection, request: Any, api_key: int) -> Named:
         if api_key == ApiKey.FETCH:
@@ -326,6 +341,15 @@ class FaultTable:
         if not connection.closed:
             self._serve(connection, frame)
 
+    def remember(self, fault: Fault, connection: Connection, frame: bytes) -> None:
+        """Keep what the request names: an event is about it."""
+        _, api_key, api_version, _ = _FRAME_HEAD.unpack_from(frame)
+        body_at = 4 + decode_request_header(frame[4:], 0)[1]
+        found = self._read(frame, body_at, len(frame), api_key, api_version)
+        if found is not None:
+            named = self._with_session(named_in(found, self._topic_name), connection, found, api_key)
+            fault.met = Met(connection.node_id, api_key, found, named)
+
     def _gate(self, connection: Connection) -> Gate:
         gate = self._gates.get(connection)
         if gate is None:
@@ -348,6 +372,9 @@ class FaultTable:
         log.debug("%s (%s) acts", fault.name, fault.kind.name)
         if self._clients.journal is not None:
             self._clients.journal.note(connection, correlation_id, "fault", fault.name)
+        if isinstance(fault.kind, MakeEvent):
+            assert self._make_event is not None
+            self._make_event(fault)
 
     def held(self, fault: Fault, by: int) -> int:
         """A fault keeps so many more (or fewer). Answers a number that is higher each time."""

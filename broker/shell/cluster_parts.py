@@ -14,6 +14,7 @@ from broker.wire.connection import Connection
 class ClusterParts:
     """Those of a cluster of momus; a proxy has others."""
 
+    has_inside = True  # its logs, groups and transactions are here, and can be made to change
     make_broker: Callable[..., Broker] = Broker
     make_connection: Callable[..., Connection] = Connection  # (service, node id, listener)
 

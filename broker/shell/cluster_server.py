@@ -22,10 +22,12 @@ from storage.clock.movable_clock import MovableClock
 from storage.files.sim_env import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
+    from broker.asks.request_rows import EventRow
     from broker.broker import Broker
     from broker.cluster.listeners import Node
+    from broker.faults.fault import Fault
     from broker.journal.recording import Recording
     from broker.shell.cluster_plan import ClusterPlan, Origin, SnapshotRow
     from broker.shell.copies.snapshots import Snapshots
@@ -89,6 +91,9 @@ class ClusterServer(ClusterParts):
         self._closing = False
         self._receivers = Receivers(self.loop, plan.new_config(), self.make_connection)
         self._snapshots: Snapshots | None = None
+        self.event_maker: Callable[[ClusterServer, Fault], Coroutine[Any, Any, None]] | None = None
+        self.events: list[EventRow] = []  # those that faults have made in all lives, oldest first
+        self._events_under_way: set[asyncio.Task[None]] = set()
         self._fault_numbers = count(1)  # of all lives: a test may still know a fault of an earlier one by its name
         self._begin_life(origin)
 
@@ -119,6 +124,7 @@ class ClusterServer(ClusterParts):
         counts = self.broker.metrics.counts
         self._steps = Steps(self.broker.turn, lambda: sum(counts), self.loop.call_soon, self.loop.call_later)
         self.broker.fault_numbers = self._fault_numbers
+        self.broker.make_event = self._make_event if self.has_inside else None
         self.broker.clients.connections = self._connections
         self.broker.clients.backlog.large_request = self._memory.large_request
         self.broker.keep_journal(self.plan.journal_bytes, self.recording)
@@ -220,6 +226,13 @@ class ClusterServer(ClusterParts):
 
         if not self._closing:
             self._syncs.sync(logs, done)
+
+    def _make_event(self, fault: Fault) -> None:
+        """Make the event of a fault, which keeps its request or reply until then."""
+        assert self.event_maker is not None
+        task = self.loop.create_task(self.event_maker(self, fault))
+        self._events_under_way.add(task)
+        task.add_done_callback(self._events_under_way.discard)
 
     # -- the end
 

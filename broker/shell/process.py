@@ -17,6 +17,7 @@ from broker.wire.clients import ConnectionCount
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from broker.faults.fault import Fault
     from broker.shell.cluster_server import Prepare
     from broker.shell.control.endpoint import Control
     from broker.shell.registry.examiner import Examiner
@@ -80,7 +81,7 @@ class Process:
         return cluster
 
     def _server(self, plan: ClusterPlan, origin: Origin | None) -> ClusterServer:
-        return self._make_server(
+        made = self._make_server(
             plan,
             self._disk,
             self._syncs,
@@ -89,6 +90,8 @@ class Process:
             memory=self._memory,
             origin=origin,
         )
+        made.event_maker = _make_event
+        return made
 
     def refuses(self, method: str, path: str) -> str | None:
         """Why a call of the control plane is not for this process; None: it is."""
@@ -305,6 +308,12 @@ class Process:
         self._syncs.close()
         for cluster in (*self.clusters.values(), *spares):
             cluster.close()
+
+
+async def _make_event(cluster: ClusterServer, fault: Fault) -> None:
+    from broker.shell.control.calls.events import make  # 5 ms: few clusters have such faults
+
+    await make(cluster, fault)
 
 
 async def _begin(cluster: ClusterServer, prepare: Prepare | None) -> None:

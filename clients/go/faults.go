@@ -74,6 +74,14 @@ func (f *Faults) Hold(api string, words ...Word) *Fault {
 	return f.set("hold", map[string]any{"api": api}, words)
 }
 
+// MakeEvent makes something happen in the cluster at a request (Before it takes effect, or After): "rebalance",
+// "expel_member", "expire_offsets", "move_coordinator", "move_leader", "restart", "abort_transaction",
+// "fence_producer".
+func (f *Faults) MakeEvent(event, api string, words ...Word) *Fault {
+	f.c.tb.Helper()
+	return f.set("make_event", map[string]any{"event": event, "api": api}, words)
+}
+
 // DisconnectOn closes the connection Before the request takes effect, After it, or in the Middle of the reply.
 func (f *Faults) DisconnectOn(api string, words ...Word) *Fault {
 	f.c.tb.Helper()

@@ -10,6 +10,16 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 When: TypeAlias = Literal["before", "after"]
 WhenOrMiddle: TypeAlias = Literal["before", "after", "middle"]
+EventWord: TypeAlias = Literal[
+    "rebalance",
+    "expel_member",
+    "expire_offsets",
+    "move_coordinator",
+    "move_leader",
+    "restart",
+    "abort_transaction",
+    "fence_producer",
+]
 Flush: TypeAlias = Literal["memory", "os", "fsync"]
 Security: TypeAlias = Literal["sasl_ssl", "sasl_plaintext", "ssl", "mtls"]
 Value: TypeAlias = str | bytes | dict[str, Any] | list[Any] | None  # of a record to produce

@@ -51,6 +51,7 @@ MOST_PORT: Final = 65535
 class ProxyServer(ClusterServer):
     """One proxy. `upstream`: the upstream cluster, whose nodes are known."""
 
+    has_inside = False
     make_broker = ProxyBroker
 
     def __init__(self, upstream: Upstream, *words: Any, **named: Any) -> None:

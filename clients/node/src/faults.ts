@@ -14,6 +14,16 @@ export const withProbability = (p: number, seed?: number): Trigger =>
   seed === undefined ? { with_probability: p } : { with_probability: p, seed };
 
 type When = "before" | "after";
+/** What a cluster can be made to do; docs/faults.md says what each is. */
+export type ClusterEvent =
+  | "rebalance"
+  | "expel_member"
+  | "expire_offsets"
+  | "move_coordinator"
+  | "move_leader"
+  | "restart"
+  | "abort_transaction"
+  | "fence_producer";
 
 /** Names may hold *, ? and [...]; all that are given must fit. */
 export interface Filters {
@@ -98,6 +108,11 @@ export class Faults {
   /** Keeps replies, or requests (when: "before"), until `release`. */
   hold(api: Api, filters: Filters & { when?: When } = {}): Promise<Fault> {
     return this.set("hold", { api, ...filters });
+  }
+
+  /** Makes something happen in the cluster at a request, before it takes effect, or after it. */
+  makeEvent(event: ClusterEvent, api: Api, filters: Filters & { when?: When } = {}): Promise<Fault> {
+    return this.set("make_event", { event, api, ...filters });
   }
 
   /** Closes the connection before the request takes effect, after it, or in the middle of the reply. */

@@ -143,6 +143,7 @@ def test_faults_of_each_kind(kafka_broker: momus.Cluster) -> None:
     held.remove()
     for set_one in (
         lambda: told.delay_on("Fetch", 1, trigger=faults.times(2)),
+        lambda: told.make_event("rebalance", "OffsetCommit", "after"),
         lambda: told.disconnect_on("Fetch", trigger=faults.with_probability(0.5, seed=1)),
         lambda: told.blackhole_client("nobody"),
         lambda: told.throttle(100, api="Fetch"),
@@ -158,7 +159,7 @@ def test_faults_of_each_kind(kafka_broker: momus.Cluster) -> None:
     ):
         set_one()
     told.load([{"fault": "hold", "api": "Heartbeat"}])
-    assert len(told.list()) == 15
+    assert len(told.list()) == 16
     assert list(told.unmet())
     told.clear()
 

@@ -71,7 +71,7 @@ async def expect_requests(cluster: ClusterServer, call: Call) -> ExpectedCount:
 async def verify_all(cluster: ClusterServer, call: Call) -> Unmet:
     """A sentence for each fault that never acted, and each expectation that is not met."""
     broker = cluster.broker
-    unmet = [await _of_fault(broker, fault) for fault in broker.faults.all() if not fault.hits]
+    unmet = [await _of_fault(broker, fault) for fault in broker.faults.all() if fault.is_unmet]
     for wanted in EXPECTED_OF.get(cluster, ()):
         why = await _why(broker, wanted, await look(broker, wanted.filters, 1))
         if why:

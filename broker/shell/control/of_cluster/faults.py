@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NewType
 
+from broker.asks.request_rows import EventRow
 from broker.faults.errors import FaultError, NotHereError
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route, Told
 from broker.shell.control.waiting import Wait
@@ -28,6 +29,12 @@ async def list_faults(cluster: ClusterServer, call: Call) -> list[SetFault]:
     if unmet not in ("true", "false"):
         raise RefusedError(400, f'"unmet" is true or false, not {unmet:.20}')
     return [SetFault(fault.as_json()) for fault in cluster.broker.faults.all() if unmet == "false" or not fault.hits]
+    return [fault.as_json() for fault in cluster.broker.faults.all() if unmet == "false" or fault.is_unmet]
+
+
+async def list_events(cluster: ClusterServer, call: Call) -> list[EventRow]:
+    """The events that faults have made, oldest first, in all lives of the cluster: through restores too."""
+    return cluster.events
 
 
 async def list_kinds(cluster: ClusterServer, call: Call) -> list[FaultKind]:
@@ -128,6 +135,18 @@ ROUTES: Final = (
     Route("DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", name="clear_faults"),
     Route("GET", "/faults/{name}", show_fault, "One fault."),
     Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on."),
+    Route(
+        "DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[SET], name="clear_faults"
+    ),
+    Route(
+        "GET",
+        "/events",
+        list_events,
+        "The events that faults of the kind make_event have made, through restores and restarts of the cluster.",
+        answer=[EventRow],
+    ),
+    Route("GET", "/faults/{name}", show_fault, "One fault.", answer=SET),
+    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=SET),
     Route(
         "POST",
         "/faults/{name}/release",

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, NewType, TypedDict
 from weakref import WeakKeyDictionary
 
+from broker.asks.request_rows import RequestRows
 from broker.faults.errors import FaultError
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route
 
@@ -159,6 +160,25 @@ async def look(broker: Broker, filters: dict[str, str], limit: int, since: int =
     return {**state, "fitting": fitting, "undecided": undecided, "entries": shown}
 
 
+async def tell_requests(cluster: ClusterServer, call: Call) -> RequestRows:
+    """All requests that the journal has, by what they name."""
+    from broker.journal.naming import rows  # 5 ms: most brokers keep no journal
+    from broker.journal.reading import entries, topic_names  # 5 ms: as above
+
+    broker = cluster.broker
+    ring, state = broker.clients.journal, _state(broker)
+    if ring is None:
+        return {"requests": [], "dropped": 0, "bytes": 0}
+    name_of = topic_names(ring, broker.topics_by_id)
+    sessions = await _sessions(entries(ring), name_of)
+    found = []
+    for row in rows(ring, name_of, sessions.topics_of):
+        found.append(row)
+        if len(found) % SCANNED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return {"requests": found, "dropped": state["dropped"], "bytes": state["bytes"]}
+
+
 async def _sessions(kept: list[Entry], name_of: Callable[[bytes], str]) -> Sessions:
     from broker.journal.sessions import Sessions  # 1 ms: most brokers keep no journal
 
@@ -254,6 +274,13 @@ ROUTES: Final = (
         body=EXPECTED,
         unmet=409,
         example=EXAMPLE,
+    ),
+    Route(
+        "GET",
+        "/journal/requests",
+        tell_requests,
+        "All requests that the journal has, oldest first, each by what it names.",
+        answer=RequestRows,
     ),
     Route(
         "POST",

@@ -94,7 +94,7 @@ async def remove_cluster(process: Process, call: Call) -> RemovedCluster:
         raise RefusedError(404, f"no such cluster: {name:.100}")
     broker = process.clusters[name].broker
     if met == "true" and broker.has_faults:  # which are made when first asked for
-        unmet = [fault.name for fault in broker.faults.all() if not fault.hits]
+        unmet = [fault.name for fault in broker.faults.all() if fault.is_unmet]
         if unmet:
             return {"unmet": unmet}
     await process.remove(name)

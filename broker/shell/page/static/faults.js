@@ -48,7 +48,7 @@ async function showHeld(place, path, faults, shown) {
 
 const COMPLETED = { error: "errors", api: "apis" };
 const TRIGGERS = { every_time: "", once: "", times: "how many", on_call: "which one", with_probability: "0 to 1" };
-const NEEDS = { inject_error: "api", delay_on: "api", hold: "api", disconnect_on: "api", corrupt_reply: "api", deliver_twice: "api", blackhole_client: "client_id" };
+const NEEDS = { inject_error: "api", delay_on: "api", hold: "api", make_event: "api", disconnect_on: "api", corrupt_reply: "api", deliver_twice: "api", blackhole_client: "client_id" };
 
 // The kit's own method, where it takes what is given.
 const own = ({ fault, ...words }) => {

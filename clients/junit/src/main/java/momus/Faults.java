@@ -41,6 +41,15 @@ public final class Faults {
         return set("hold", Map.of("api", api), words);
     }
 
+    /**
+     * Makes something happen in the cluster at a request, before it takes effect, or after it: "rebalance",
+     * "expel_member", "expire_offsets", "move_coordinator", "move_leader", "restart", "abort_transaction",
+     * "fence_producer".
+     */
+    public Fault makeEvent(String event, String api, Word... words) {
+        return set("make_event", Map.of("event", event, "api", api), words);
+    }
+
     /** Closes the connection before the request takes effect, after it, or in the middle of the reply. */
     public Fault disconnectOn(String api, Word... words) {
         return set("disconnect_on", Map.of("api", api), words);
