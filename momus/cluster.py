@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from momus.handle import VERIFY, ClusterHandle, settings, unmet_faults
+from momus.kit import explored
 from momus.kit.asks import Returned, UnverifiedError
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.upstream.cluster_name import ClusterName
@@ -222,6 +223,8 @@ class Cluster(Forkable):
         self._read_log = log
         self._log_start = len(log()) if log is not None else 0
         self.is_open = True
+        if explored.watch is not None:
+            explored.watch.made(self)
 
     def _begin_anew(self, path: str, **body: object) -> Any:
         answer = super()._begin_anew(path, **body)
@@ -251,6 +254,8 @@ class Cluster(Forkable):
             from momus.control import BrokerDiedError  # there already
 
             try:
+                if explored.watch is not None:
+                    explored.watch.ends(self)
                 if self.keeper is not None:
                     self.keeper.closing(self)
             finally:
@@ -261,6 +266,8 @@ class Cluster(Forkable):
     def close_verified(self) -> list[str]:
         """Close it. Returns a sentence for whatever its test must fail for, as `unverified` does, in one exchange where
         there is none."""
+        if explored.watch is not None:
+            explored.watch.ends(self)
         if unmet_faults not in VERIFY or (self._faults is not None and self._faults.unmet_before):
             wrong = self.unverified()
             self.close()

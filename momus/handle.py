@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Mapping
 
+from momus.kit import explored
 from momus.kit.asks import UnverifiedError, WaitTimeoutError, loop_note
 from momus.kit.group_verbs import GroupVerbs
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
@@ -322,7 +323,11 @@ class ClusterHandle(GroupVerbs, NodeVerbs):
         once no more of them can come. Returns the cluster as it is now."""
         if self._journal is not None and (filters := self._journal.asked()):
             body["count"] = filters
+        if explored.watch is not None:
+            explored.watch.begins_anew(self)
         answer = self._ask("POST", path, body)
+        if explored.watch is not None:
+            explored.watch.began_anew(self)
         if self._faults is not None:
             self._faults.forget()
         if self._journal is not None:

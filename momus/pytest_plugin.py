@@ -22,8 +22,9 @@ import sys
 
 import pytest
 
+from momus.kit import explored
 from momus.kit.hidden import hides
-from momus.kit.plugin_options import MARKER, OPTIONS, option
+from momus.kit.plugin_options import DEFAULT_BUDGET, EXPLORE_MARKER, MARKER, OPTIONS, option
 from momus.kit.verified import FAILED, REPORT, SKIPPED, arrange, marked_words, of_marker, show_last, verified
 from momus.kit.words import ARRANGED, wrong_word
 
@@ -54,17 +55,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Register an option of the command line and an ini key for each of OPTIONS."""
     group = parser.getgroup("momus", "Kafka clusters for tests")
     for name, (default, about) in OPTIONS.items():
-        group.addoption(f"--momus-{name.replace('_', '-')}", dest=f"momus_{name}", help=about)
+        words: dict[str, Any] = {"nargs": "?", "const": DEFAULT_BUDGET} if name == "explore" else {}
+        group.addoption(f"--momus-{name.replace('_', '-')}", dest=f"momus_{name}", help=about, **words)
         parser.addini(f"momus_{name}", about, default=default)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    """`--momus-explore` may stand alone before a path, which is not its value."""
+    for index, word in enumerate(args):
+        if word == "--momus-explore":
+            follows = args[index + 1] if index + 1 < len(args) else ""
+            has_value = follows == "all" or follows.removesuffix("s").isdigit()
+            args[index : index + 1 + has_value] = [f"{word}={follows if has_value else DEFAULT_BUDGET}"]
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker `momus`."""
+    """Register the markers, and what an option asks for."""
     config.addinivalue_line("markers", MARKER)
+    config.addinivalue_line("markers", EXPLORE_MARKER)
+    if option(config, "explore") or option(config, "schedule"):
+        _explore(config)
     if option(config, "upstream"):
         from momus.kit.upstream.run import UpstreamRun  # 1 ms
 
         config.pluginmanager.register(UpstreamRun(config), "momus-upstream")
+
+
+def _explore(config: pytest.Config) -> None:
+    from momus.explore.of_pytest import ExploreRun, ScheduleRun  # 20 ms
+
+    text = option(config, "schedule")
+    try:
+        plugin = ScheduleRun(text) if text else ExploreRun(config)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.pluginmanager.register(plugin, "momus-explore")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -204,7 +230,7 @@ def _momus_process(request: pytest.FixtureRequest) -> Iterator[FixtureProcess]:
         from momus.control import Control  # there already
 
         found = FixtureProcess(Control(address, option(config, "control_token") or None))
-    elif place is not None:
+    elif place is not None and explored.watch is None:  # a test that is explored may hang, and its process with it
         found = find_shared(place)
     process = config.stash[PROCESS] = found or OwnProcess(option(config, "log_level"), _upstream(config))
     yield process

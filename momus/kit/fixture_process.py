@@ -86,6 +86,7 @@ class OwnProcess(FixtureProcess):
 
         words: dict[str, Any] = {"log_level": self._log_level}
         made = Broker(flush="memory", **words) if self._run is None else self._run.broker(**words)
+        made.is_host = True
         self._brokers.append(made.start())
         return self._brokers[-1].control
 

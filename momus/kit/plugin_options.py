@@ -28,8 +28,18 @@ OPTIONS = {
     "seed": ("", "A number from which the fixtures' clusters draw their ids, so that they repeat."),
     "journal_mb": ("4", "How much of its last requests a fixture's cluster keeps, for `journal` and reports; 0: none."),
     "keep_failed": ("", "A folder: of each failed test its whole run is kept there as a file for `momus replay`."),
+    "explore": ("", "Run each test once for each thing that a cluster may do: 60s, 200 or all (docs/explore.md)."),
+    "explore_what": ("", "Of errors, connection, group, broker, transaction, records, fatal; all but the last."),
+    "explore_workers": ("", "So many processes for them; as many as there are processors unless given."),
+    "explore_report": ("", "A file, .json, .md or .xml, for what was found."),
+    "schedule": ("", "Run the chosen tests once, with this schedule of --momus-explore."),
     "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
 }
+DEFAULT_BUDGET = "60s"  # of `--momus-explore` for each test
+EXPLORE_MARKER = (
+    "momus_explore(skip, what, apis, budget, checks): how --momus-explore explores this test. skip: a reason; what:"
+    ' "errors,group"; apis: a list; budget: "60s", "200" or "all"; checks: False asks clusters nothing at the end.'
+)
 MARKER = (
     "momus(topics, load, faults, **words): for the cluster of this test, or of its class or module. topics: name ->"
     " number of partitions; load: a file or a folder beside the test's file that the cluster is filled with; faults: a"

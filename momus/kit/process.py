@@ -24,7 +24,7 @@ from functools import partial
 
 from momus.cluster import Cluster, Forkable
 from momus.handle import asked, settings
-from momus.kit import child
+from momus.kit import child, explored
 from momus.kit.asks import UnverifiedError
 from momus.kit.hidden import hides as __tracebackhide__  # noqa: F401  # pytest looks for it
 from momus.kit.load_files import loads_of_serve
@@ -76,6 +76,7 @@ class Broker(Forkable):
     """
 
     control_listen = "127.0.0.1:0"  # of its endpoint
+    is_host = False  # it is there for the clusters of others, and its own serves no test
     record_file = ""  # of a proxy: where all that passes is kept, once it has ended
     created_list = ""  # of a proxy for tests: where it keeps what it has created in the cluster, FOLDER/RUN
 
@@ -167,6 +168,8 @@ class Broker(Forkable):
         self._control = self._read_control()
         if self.registry_listen is not None:
             self.registry_listen = self._read_line("momus registry ").rpartition("://")[2]
+        if explored.watch is not None and not self.is_host:
+            explored.watch.made(self)
         if self.ui:
             sys.stderr.write(f"momus ui {self.ui_url}\n")
         return self
@@ -343,6 +346,8 @@ class Broker(Forkable):
             return
         if hangs_up and (self._faults is not None or self._journal is not None or self.keeper is not None):
             asked(lambda: control.ask("POST", "/_admin/hang-up"), self.running)
+        if explored.watch is not None and self.running:
+            explored.watch.ends(self)
         if self.keeper is not None:
             self.keeper.end(is_up=self.running)
         self.settle(control, is_up=self.running)

@@ -305,6 +305,13 @@ ROUTES: Final = (
     ),
     Route(
         "GET",
+        "/left-wrong",
+        "left_wrong:left_wrong",
+        "What clients have left wrong: a sentence for each open transaction and each commit beyond the end of its log.",
+        answer=[str],
+    ),
+    Route(
+        "GET",
         "/verify",
         "verifying:verify_all",
         "What a test must fail for: a sentence for each fault that never acted, and each expectation that is not met.",

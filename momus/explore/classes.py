@@ -1,0 +1,156 @@
+"""Finds the requests of a run that are alike: a class has one API, client, names and state. Some of each are taken."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    Row = Mapping[str, Any]  # as GET /journal/requests tells it; `cluster`: the number of its cluster
+
+# asked again and again while nothing happens: each state of them is looked at once
+POLLS = (
+    "Fetch",
+    "Heartbeat",
+    "ConsumerGroupHeartbeat",
+    "ShareGroupHeartbeat",
+    "StreamsGroupHeartbeat",
+    "ShareFetch",
+    "Metadata",
+)
+OF_TRANSACTIONS = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "Produce")
+STATES = {"JoinGroup": "joining", "SyncGroup": "stable", "LeaveGroup": "left", "ConsumerGroupHeartbeat": "member"}
+
+
+class Request(NamedTuple):
+    """One request of a class: `names` that tell it from others, the `number` of it among those that have these names.
+
+    position   in its class: "first", "second", "middle" or "last".
+    """
+
+    cluster: int
+    api: str
+    names: tuple[tuple[str, str], ...]
+    number: int
+    position: str
+    state: str
+    member: str
+    producer_id: int
+    has_group: bool
+    has_transaction: bool
+    is_open: bool
+    group_is_empty: bool
+
+
+class Found(NamedTuple):
+    """What a run has asked: how many classes, and the requests that stand for them."""
+
+    classes: int
+    requests: list[Request]
+
+
+def find(rows: Sequence[Row], other_clients: Iterable[str] = (), *, all_of_them: bool = False) -> Found:
+    """The classes of the requests of a run, oldest first.
+
+    other_clients  client ids of another run of the same test: one that is not among them is drawn at random, and its
+                   digits stand for any.
+    all_of_them    every request is taken, not some of each class.
+    """
+    known = set(other_clients)
+    clients = {str(row["client_id"]): client_pattern(str(row["client_id"]), known) for row in rows}
+    nameless = {(row["cluster"], row["api"]) for row in rows if not row["known"]}
+    askers: dict[object, set[str]] = {}
+    for row in rows:
+        askers.setdefault((row["cluster"], row["api"]), set()).add(clients[str(row["client_id"])])
+    states: dict[tuple[int, str], str] = {}
+    counts: Counter[object] = Counter()
+    classes: dict[object, list[Request]] = {}
+    for row in rows:
+        cluster, api = int(row["cluster"]), str(row["api"])
+        group, transaction = _one(row["groups"]), _one(row["transactional_ids"])
+        client = clients[str(row["client_id"])] if len(askers[cluster, api]) > 1 else ""
+        names = _names(row, client, (cluster, api) in nameless)
+        counts[cluster, api, names] += 1
+        group_state = states.get((cluster, f"group {group}"), "") if group else ""
+        transaction_state = states.get((cluster, f"transaction {transaction}"), "") if transaction else ""
+        request = Request(
+            cluster,
+            api,
+            names,
+            counts[cluster, api, names],
+            "",
+            f"{group_state} {transaction_state}".strip(),
+            str(row["member"]),
+            int(row["producer_id"]),
+            bool(group),
+            bool(transaction),
+            transaction_state == "open" or (bool(transaction) and api in OF_TRANSACTIONS),
+            group_state in ("", "left"),
+        )
+        classes.setdefault((cluster, api, names, request.state), []).append(request)
+        _move_on(states, cluster, api, group, transaction)
+    chosen = [
+        request._replace(position=position)
+        for found in classes.values()
+        for request, position in _some(found, all_of_them)
+    ]
+    return Found(len(classes), chosen)
+
+
+def client_pattern(client_id: str, known: set[str]) -> str:
+    """A client id as a filter of faults has it: what another run does not have is a pattern."""
+    if not known or client_id in known:
+        return client_id
+    return re.sub(r"[0-9a-f-]*\d[0-9a-f-]*", "*", client_id)
+
+
+def _names(row: Row, client: str, is_nameless: bool) -> tuple[tuple[str, str], ...]:
+    """What tells a request from others of its API. `client`: where several ask it; those of an API of which one was too
+    large to be known are told by client alone."""
+    found = {"client_id": client}
+    if not is_nameless:
+        if group := _one(row["groups"]):
+            found["group"] = group
+        if transaction := _one(row["transactional_ids"]):
+            found["transactional_id"] = transaction
+        if row["api"] == "Produce" and (topic := _one(row["topics"])):
+            found["topic"] = topic
+    return tuple(sorted((name, value) for name, value in found.items() if value and not set(value) & set("[]?")))
+
+
+def _one(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ""
+
+
+def _some(found: Sequence[Request], all_of_them: bool) -> list[tuple[Request, str]]:
+    """Those that stand for a class: first, second, middle and last; of polls the first."""
+    if all_of_them:
+        return [(each, "first" if not index else "middle") for index, each in enumerate(found)]
+    if found[0].api in POLLS:
+        return [(found[0], "first")]
+    places = {0: "first", len(found) - 1: "last", 1: "second", len(found) // 2: "middle"}
+    order = ("first", "last", "second", "middle")
+    taken: dict[int, str] = {}
+    for name in order:
+        for index, position in places.items():
+            if position == name and index < len(found):
+                taken.setdefault(index, name)
+    if 0 in taken:
+        taken[0] = "first"
+    return [(found[index], taken[index]) for index in sorted(taken)]
+
+
+def _move_on(states: dict[tuple[int, str], str], cluster: int, api: str, group: str, transaction: str) -> None:
+    """The states of the group and the transaction after a request."""
+    if group and api in STATES:
+        states[cluster, f"group {group}"] = STATES[api]
+    if transaction:
+        if api == "InitProducerId" or api == "EndTxn":
+            states[cluster, f"transaction {transaction}"] = "ready"
+        elif api in OF_TRANSACTIONS:
+            states[cluster, f"transaction {transaction}"] = "open"

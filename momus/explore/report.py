@@ -1,0 +1,125 @@
+"""What was found, for people and programs: lines for a terminal, Markdown, JUnit XML, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from shlex import quote
+
+from momus.explore.findings import Explored, Run, line, what, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MOST_SHOWN = 20  # findings of a test whose own report is shown
+MOST_WHY = 30  # lines of it
+WIDTH = 46
+
+
+def again_command(test: str, run: Run) -> str:
+    """The line that makes it happen once more."""
+    return f"pytest {quote(test)} --momus-schedule {quote(line(run))}"
+
+
+def failure_text(told: Explored) -> str:
+    """What a test shows that fails when it is explored."""
+    wrong = told.wrong
+    lines = [f"{len(wrong)} of {len(told.runs)} runs went wrong; without a fault the test passes."]
+    for run in wrong[:MOST_SHOWN]:
+        lines += ["", f"{run.verdict}: {line(run)}{_again(run)}", f"  {again_command(told.test, run)}"]
+        why = run.why.splitlines()
+        lines += [f"  | {each}" for each in why[-MOST_WHY:]]
+    if len(wrong) > MOST_SHOWN:
+        lines += ["", f"and {len(wrong) - MOST_SHOWN} more, which the summary lists"]
+    return "\n".join(lines)
+
+
+def _again(run: Run) -> str:
+    return f" (once more: {run.again})" if run.again and run.again != run.verdict else ""
+
+
+def summary_lines(explored: Sequence[Explored], *, verbose: bool = False) -> Iterator[str]:
+    """The summary for a terminal."""
+    notes = Counter(each.note for each in explored if each.note)
+    for each in explored:
+        if each.note:
+            if verbose or each.note.startswith(("differs", "its cluster", "it asks")):
+                yield f"{each.test}: not explored: {each.note}"
+            continue
+        yield head(each)
+        yield from table(each)
+        for run in each.wrong:
+            yield f"  {run.verdict}{_again(run)}: {again_command(each.test, run)}"
+    for note, count in notes.items():
+        if not verbose and not note.startswith(("differs", "its cluster", "it asks")):
+            yield f"{count} {'test' if count == 1 else 'tests'} not explored: {note}"
+    if not explored:
+        yield "no test was run"
+
+
+def head(each: Explored) -> str:
+    """A test in one line: classes, schedules, verdicts."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in each.counts().items()) or "nothing was run"
+    left = f", {each.left_out} left out by the budget" if each.left_out else ""
+    two = sum(len(run.schedule) > 1 for run in each.runs)
+    return (
+        f"{each.test}: {each.classes} classes of requests, {each.planned} schedules, {len(each.runs)} runs"
+        f"{f' ({two} of two things at once)' if two else ''} in {each.seconds:.1f} s: {counts}{left}"
+    )
+
+
+def table(each: Explored) -> Iterator[str]:
+    """What happened × where, of the rows in which something was found."""
+    cells: dict[str, dict[str, Counter[str]]] = {}
+    for run in each.runs:
+        cells.setdefault(what(run), {}).setdefault(where(run), Counter())["wrong" if run.is_wrong else "passed"] += 1
+    for happened, places in cells.items():
+        wrong = {place: count for place, count in places.items() if count["wrong"]}
+        if wrong:
+            told = ", ".join(f"{place} {count['wrong']} of {count.total()}" for place, count in wrong.items())
+            yield f"    {happened:<{WIDTH}} {told}"
+
+
+def write_report(path: str, explored: Sequence[Explored]) -> None:
+    """Write what was found, as the end of the name says: .json, .md, .xml. Errors: OSError."""
+    file = Path(path)
+    makers = {".json": _as_json, ".md": _as_markdown, ".xml": _as_junit}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(makers.get(file.suffix, _as_json)(explored), encoding="utf-8")
+
+
+def _as_json(explored: Sequence[Explored]) -> str:
+    return json.dumps([each.as_json() for each in explored], indent=1)
+
+
+def _as_markdown(explored: Sequence[Explored]) -> str:
+    lines = ["# What momus explored", ""]
+    for each in explored:
+        if each.note:
+            lines += [f"* `{each.test}`: not explored: {each.note}"]
+            continue
+        lines += ["", f"## {each.test}", "", head(each), ""]
+        if each.wrong:
+            lines += ["| what happened | where | verdict | once more |", "|---|---|---|---|"]
+            lines += [
+                f"| {what(run)} | {where(run)} | {run.verdict} | `{again_command(each.test, run)}` |"
+                for run in each.wrong
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _as_junit(explored: Sequence[Explored]) -> str:
+    from xml.etree.ElementTree import Element, SubElement, tostring  # 10 ms: few reports are XML
+
+    suites = Element("testsuites")
+    for each in explored:
+        suite = SubElement(
+            suites, "testsuite", name=each.test, tests=str(len(each.runs)), failures=str(len(each.wrong))
+        )
+        for run in each.runs:
+            case = SubElement(suite, "testcase", classname=each.test, name=line(run), time=f"{run.seconds:.3f}")
+            if run.is_wrong:
+                SubElement(case, "failure", message=run.verdict).text = run.why
+    return str(tostring(suites, encoding="unicode"))
