@@ -47,7 +47,7 @@ class ExploreRun:
         plan.Budget.of(self._budget_text)
         chosen(option(config, "explore_what"))
         self._count = _worker_count(config)
-        self._shown = False
+        self._is_first_enough = config.getoption("maxfail") == 1  # -x
 
     # -- what pytest calls
 
@@ -196,7 +196,7 @@ class ExploreRun:
                 else:
                     runs.append(run)
                 self._show(item, runs, len(schedules))
-            if self._session.shouldstop:
+            if self._session.shouldstop or (self._is_first_enough and any(run.is_wrong for run in runs)):
                 is_over = True
         return runs
 
