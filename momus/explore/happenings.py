@@ -35,9 +35,10 @@ class Happening(NamedTuple):
     kind       of the fault that makes it happen.
     words      the fault's own, as its kind takes them.
     apis       where it may happen; ANY: everywhere.
-    needs      what must be so: "member" (the request is of one), "group", "transactional_id", "brokers" (two or more),
-               "open" (its transaction is), "empty" (its group has no members), "plain" (records of a producer that is
-               not idempotent), "first" (at the first request of a class alone, for it tells nothing new at others).
+    needs      what must be so: "member" (the request is of one), "group", "transactional_id",
+               "brokers" (two or more), "open" (its transaction is), "empty" (its group has no
+               members), "plain" (records of a producer that is not idempotent), "first" (at the first request of a
+               class alone, for it tells nothing new at others).
     weight     how likely a test is to find a bug by it, 1 to 10: the likeliest are run first.
     source     where Kafka does it.
     """
@@ -83,7 +84,6 @@ HAPPENINGS = (
         "TransactionCoordinator: the transaction before is being completed",
     ),
     _error("NOT_ENOUGH_REPLICAS", ("Produce",), 6, "ReplicaManager: too few in-sync replicas, for a moment"),
-    _error("LEADER_NOT_AVAILABLE", ("Metadata",), 3, "MetadataCache: the topic is new, or its leader changes"),
     _error("OFFSET_NOT_AVAILABLE", ("ListOffsets",), 3, "KIP-207: right after an election"),
     # -- connections
     _cut("after", (), 7, "a load balancer, an idle limit, a network that fails: the reply is lost"),

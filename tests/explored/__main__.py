@@ -74,7 +74,9 @@ def main() -> int:
         is_right = test.startswith(RIGHT)
         if not fnmatch(test, f"*{asked.only}*") or (asked.planted and is_right) or (asked.right and not is_right):
             continue
-        found, seconds = explore(test, "all" if is_right and asked.budget == "60s" else asked.budget, *([] if is_right else ["-x"]))
+        found, seconds = explore(
+            test, "all" if is_right and asked.budget == "60s" else asked.budget, *([] if is_right else ["-x"])
+        )
         runs = wrong(found)
         if found["note"]:
             failures += 1

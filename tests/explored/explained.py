@@ -1,4 +1,4 @@
-"""What right services do not survive, and why that is their client's: each was seen before an Apache Kafka 4.4.0 too."""
+"""What right services do not survive, and why that is their client's: each was seen before Apache Kafka 4.4.0 too."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import ClassVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
@@ -18,7 +19,7 @@ class Service:
 
     transactional = False
     producing = True
-    settings: dict = {}
+    settings: ClassVar[dict] = {}
 
     def __init__(self, cluster, done):
         self.done = done  # what all lives have worked on

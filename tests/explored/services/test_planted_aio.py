@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import ClassVar
 
 from aio_service import COUNT, Listener, Service, supervise
 from aiokafka import TopicPartition
@@ -209,7 +210,7 @@ async def test_outbox_is_sent_twice(cluster):
 
 
 class AutoCommit(Service):
-    settings = {"enable_auto_commit": True, "auto_commit_interval_ms": 1}
+    settings: ClassVar = {"enable_auto_commit": True, "auto_commit_interval_ms": 1}
     transactional = True
 
     async def work(self, records):

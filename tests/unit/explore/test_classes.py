@@ -1,0 +1,84 @@
+"""Requests that are alike are one class, and four of each are taken: first, last, second, middle."""
+
+from __future__ import annotations
+
+from momus.explore.classes import client_pattern, find
+
+NOTHING = {
+    "cluster": 1,
+    "client_id": "app",
+    "groups": [],
+    "topics": [],
+    "transactional_ids": [],
+    "member": "",
+    "producer_id": -1,
+    "known": True,
+}
+
+
+def row(api, **words):
+    return {**NOTHING, "api": api, **words}
+
+
+def commit(**words):
+    return row("OffsetCommit", groups=["g"], topics=["t"], member="m", **words)
+
+
+def taken(rows, **words):
+    return [(each.api, each.number, each.position) for each in find(rows, **words).requests]
+
+
+def test_four_of_many_alike_are_taken():
+    assert taken([commit()] * 10) == [
+        ("OffsetCommit", 1, "first"),
+        ("OffsetCommit", 2, "second"),
+        ("OffsetCommit", 6, "middle"),
+        ("OffsetCommit", 10, "last"),
+    ]
+    assert taken([commit()]) == [("OffsetCommit", 1, "first")]
+    assert [each[1] for each in taken([commit()] * 2)] == [1, 2]
+
+
+def test_polls_are_looked_at_once_in_each_state_of_their_group():
+    beat = row("Heartbeat", groups=["g"], member="m")
+    join, sync = row("JoinGroup", groups=["g"]), row("SyncGroup", groups=["g"], member="m")
+    rows = [join, sync, beat, beat, beat, join, beat, sync, beat]
+    assert [each for each in taken(rows) if each[0] == "Heartbeat"] == [
+        ("Heartbeat", 1, "first"),  # stable
+        ("Heartbeat", 4, "first"),  # while it joins
+    ]
+
+
+def test_requests_are_counted_by_what_tells_them_apart():
+    rows = [commit(), {**commit(), "groups": ["h"]}, commit(), row("Fetch", topics=["t"])]
+    found = find(rows).requests
+    assert [(each.names, each.number) for each in found if each.api == "OffsetCommit"] == [
+        ((("group", "g"),), 1),
+        ((("group", "g"),), 2),
+        ((("group", "h"),), 1),
+    ]
+    assert found[-1].names == ()  # one client fetches: nothing need tell its requests from others
+
+
+def test_two_clients_of_one_api_are_told_apart_and_drawn_names_are_patterns():
+    rows = [row("Metadata", client_id="app"), row("Metadata", client_id="app-7f3a")]
+    found = find(rows, ["app", "app-11ce"]).requests
+    assert [each.names for each in found] == [(("client_id", "app"),), (("client_id", "app*"),)]
+    assert client_pattern("producer-1", {"producer-1"}) == "producer-1"
+
+
+def test_names_are_left_out_where_a_request_was_too_large_to_be_known():
+    large = row("Produce", known=False)
+    found = find([row("Produce", topics=["t"]), large, row("Produce", topics=["t"])]).requests
+    assert [(each.names, each.number) for each in found] == [((), 1), ((), 2), ((), 3)]
+
+
+def test_transaction_is_open_between_its_first_request_and_its_end():
+    names = {"transactional_ids": ["x"]}
+    rows = [row("InitProducerId", **names), row("AddPartitionsToTxn", **names), row("EndTxn", **names)]
+    assert [each.is_open for each in find(rows).requests] == [False, True, True]
+    assert [each.is_open for each in find([*rows, row("EndTxn", **names)]).requests][-1] is False
+
+
+def test_all_are_taken_if_all_are_asked_for():
+    assert len(find([commit()] * 10, all_of_them=True).requests) == 10
