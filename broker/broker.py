@@ -92,6 +92,7 @@ class Broker:
         self.router = self.router_class(self, routes, self.turn)
         self.parked = self.router.parked
         self.clients = Clients(self.turn, config, self.parked, self.router)
+        self.clients.later = self._later
         self.api_versions = offered(routes)
         self.metadata_shard = Shard(
             self.turn,

@@ -59,6 +59,7 @@ class Clients:
         self.watchers: tuple[Any, ...] = ()
         self.open: set[Connection] = set()
         self.gone: list[Callable[[Connection], None]] = []  # called for each connection that is closed
+        self.later: Callable[[float, Callable[[], None]], object] = lambda seconds, call: turn.call_soon(call)
         self.asleep: set[int] = set()  # ids of nodes that are paused
         self.closed = False  # the cluster has ended, or was reset
         self.address_quotas: AddressQuotas | None = None  # None: there are none

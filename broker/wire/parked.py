@@ -96,6 +96,7 @@ class ParkedRequests:
 
     def _send(self, token: Any, parked: ParkedRequest, reply: Reply, seen: tuple[FlushState, ...]) -> None:
         connection, slot = token
+        connection.late_slot = slot
         connection.fill(slot, reply)
         for flush_state in seen:
             self._turn.durability.hold(flush_state, (connection, slot, *parked.frame))

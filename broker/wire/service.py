@@ -27,6 +27,7 @@ class Service(Protocol):
     request_limit: int  # bytes of a frame
     backlog_limit: int  # bytes of replies that may wait on one connection
     journal: Any  # what is received and sent is kept there; None: nowhere
+    later: Callable[[float, Callable[[], None]], object]  # calls after so many seconds by the machine's clock
     watchers: tuple[Any, ...]  # see what is received and sent: the journal, a meter
 
     def dispatch(

@@ -46,6 +46,43 @@ def test_parked_request_is_answered_when_its_time_is_over(world):
     assert correlation_ids(client) == [1, 2]
 
 
+def test_replies_behind_one_that_was_waited_for_leave_one_after_the_other(world):
+    """As Kafka reads a request when the one before it is answered; librdkafka counts on it."""
+    client, gaps = Client(world), []
+    world.broker.clients.later = lambda seconds, call: gaps.append((seconds, call))
+    client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
+    for _ in range(3):
+        client.send(METADATA, 12)
+    world.advance(500)
+    assert correlation_ids(client) == [1]
+    client.send(METADATA, 12)  # one that comes meanwhile keeps its place
+    for sent in ([1, 2], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]):
+        world.run()
+        ((seconds, go_on),) = gaps
+        gaps.clear()
+        assert seconds > 0
+        go_on()
+        world.run()
+        assert correlation_ids(client) == sent
+    client.send(METADATA, 12)
+    client.send(METADATA, 12)
+    world.run()
+    assert (correlation_ids(client), gaps) == ([1, 2, 3, 4, 5, 6, 7], [])
+
+
+def test_client_that_goes_while_its_replies_follow_one_another_is_forgotten(world):
+    client, gaps = Client(world), []
+    world.broker.clients.later = lambda seconds, call: gaps.append(call)
+    client.send(fetch_request("t", 0, 0, max_wait_ms=500), 12)
+    client.send(METADATA, 12)
+    client.send(METADATA, 12)
+    world.advance(500)
+    client.leave()
+    gaps.pop()()
+    world.run()
+    assert (correlation_ids(client), gaps) == ([1], [])
+
+
 def test_client_that_goes_leaves_nothing_behind(world):
     client = Client(world)
     for _ in range(3):
