@@ -324,10 +324,10 @@ class ClusterHandle(GroupVerbs, NodeVerbs):
         if self._journal is not None and (filters := self._journal.asked()):
             body["count"] = filters
         if explored.watch is not None:
-            explored.watch.begins_anew(self)
+            explored.watch.will_begin_again(self)
         answer = self._ask("POST", path, body)
         if explored.watch is not None:
-            explored.watch.began_anew(self)
+            explored.watch.began_again(self)
         if self._faults is not None:
             self._faults.forget()
         if self._journal is not None:

@@ -35,19 +35,24 @@ class Billing:
         self._consumer.subscribe(["invoices"])
         self.refused: list[str] = []  # names of errors that refused a commit
 
-    def work(self, wanted: int) -> Message | None:
-        """Work until so many messages have come. Returns the last. Errors: KafkaException."""
-        message = None
-        while wanted:
+    def work(self, until: int) -> Message | None:
+        """Work until the invoices before this offset are stored and committed. Returns the last.
+
+        Not until so many have come: one may come twice. And a commit that was refused is made up for.
+        """
+        last, committed = None, 0
+        while committed < until:
             message = self._consumer.poll(0.1)
-            if message is None:
-                continue
-            if message.error() is not None:
-                raise KafkaException(message.error())
-            self._add(message)
-            wanted -= 1
-            self.commit(message)
-        return message
+            if message is not None and message.error() is not None:
+                if message.error().fatal():
+                    raise KafkaException(message.error())
+                continue  # the client goes on by itself
+            if message is not None:
+                last = message
+                self._add(message)
+            if last is not None and self.commit(last):
+                committed = last.offset() + 1
+        return last
 
     def _add(self, message: Message) -> None:
         part, offset = message.partition(), message.offset()
@@ -64,13 +69,15 @@ class Billing:
             )
             self._sums.execute("insert or replace into positions values (?, ?)", (part, offset + 1))
 
-    def commit(self, message: Message) -> None:
-        """Tell the broker how far we are. A refusal is no loss: whoever is next reads the invoice again."""
+    def commit(self, message: Message) -> bool:
+        """Tell the broker how far we are. Whether it was taken: a refusal is no loss, the invoice is read again."""
         try:
             self._consumer.commit(message, asynchronous=False)
         except KafkaException as error:
             kafka_error: KafkaError = error.args[0]
             self.refused.append(str(kafka_error.name()))
+            return False
+        return True
 
     def wait_for_partitions(self) -> list[TopicPartition]:
         """Join the group."""

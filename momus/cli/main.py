@@ -52,6 +52,7 @@ COMMANDS = {
     "decode": "momus.cli.decode_command",
     "doctor": "momus.cli.doctor.command",
     "dump": "momus.cli.dump.commands",
+    "explore": "momus.cli.explore_command",
     "fault": "momus.cli.fault_commands",
     "group": "momus.cli.groups.by_control",
     "health": "momus.cli.commands",

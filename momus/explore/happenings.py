@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-CATEGORIES = ("errors", "connection", "group", "broker", "transaction", "records", "fatal")
+CATEGORIES = ("errors", "connection", "group", "broker", "transaction", "records", "program", "fatal")
 DEFAULT = ("errors", "connection", "group", "broker", "transaction", "records")
 
 GROUP_MEMBERS = ("OffsetCommit", "TxnOffsetCommit", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")
@@ -108,6 +108,9 @@ HAPPENINGS = (
         "records", "deliver_twice", {}, ("Produce",), ("plain",), 6, "a reply was lost, the producer tries again"
     ),
     _event("records", "expire_offsets", "before", ("JoinGroup", "OffsetFetch"), ("empty",), 4, "KIP-211"),
+    # -- the program itself, where one is run (momus explore)
+    Happening("program", "kill_program", {"when": "after"}, ANY, (), 9, "kill -9: the request has taken effect"),
+    Happening("program", "kill_program", {"when": "before"}, ANY, (), 8, "kill -9: the request is lost"),
     # -- what an operator does, not a cluster: asked for by name
     Happening(
         "fatal",
@@ -128,6 +131,11 @@ HAPPENINGS = (
         "an ACL was removed",
     ),
 )
+
+
+def of_a_program(what: str) -> tuple[Happening, ...]:
+    """As `chosen`; "": those of DEFAULT and what happens to the program itself. Errors: ValueError."""
+    return chosen(what or ",".join((*DEFAULT, "program")))
 
 
 def chosen(what: str) -> tuple[Happening, ...]:

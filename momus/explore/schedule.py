@@ -50,7 +50,7 @@ class Step(NamedTuple):
         """The fault that makes it happen. `passed`: so many such requests came before it is set."""
         trigger = {"on_call": self.number - passed}
         return {
-            "fault": self.kind,
+            "fault": "hold" if self.kind == "kill_program" else self.kind,  # whoever has started it kills it then
             "name": name,
             "api": self.api,
             **dict(self.names),

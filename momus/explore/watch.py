@@ -96,13 +96,13 @@ class Watch:
             cluster._ask("POST", "/journal", {"bytes": PLAIN_JOURNAL_BYTES})
         self._set(known)
 
-    def begins_anew(self, cluster: ClusterHandle) -> None:
+    def will_begin_again(self, cluster: ClusterHandle) -> None:
         """What its faults have met, and its journal, are about to go."""
         known = self._find(cluster)
         if known is not None and known.is_set:
             self._read(known)
 
-    def began_anew(self, cluster: ClusterHandle) -> None:
+    def began_again(self, cluster: ClusterHandle) -> None:
         """They are gone: go on from there."""
         known = self._find(cluster)
         if known is not None:

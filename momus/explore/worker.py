@@ -156,7 +156,6 @@ def _capture_apart(config: pytest.Config) -> None:
 
 def _run(session: pytest.Session, item: pytest.Item, text: str | None, line: socket.socket, *, checks: bool) -> Any:
     """Run a test once. Returns its reports, and what the watch has seen."""
-    from _pytest.runner import runtestprotocol
 
     def told(address: Address) -> None:
         line.sendall(json.dumps({"cluster": list(address)}).encode() + b"\n")
@@ -165,8 +164,9 @@ def _run(session: pytest.Session, item: pytest.Item, text: str | None, line: soc
     watch = explored.watch = Watch(None if text is None else parse(text), told, checks=checks)
     began_s = time.monotonic()
     try:
-        # The session as what comes next: all but its own fixtures are taken down, and made anew by the next run.
-        reports = runtestprotocol(item, log=False, nextitem=session)  # type: ignore[arg-type]  # it has a listchain
+        runner: Any = session.config.pluginmanager.getplugin("runner")
+        # The session as what comes next: all but its own fixtures are taken down, and made again by the next run.
+        reports = runner.runtestprotocol(item, log=False, nextitem=session)
     finally:
         explored.watch = None
     hook = session.config.hook

@@ -25,7 +25,7 @@ sys.path[:0] = [str(HERE)]
 
 from explained import reason  # noqa: E402 - found by the line above
 
-RIGHT = "test_right.py"
+RIGHT = "right.py"
 
 
 def say(line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_classes import commit, row
+from unit.momus.test_explore_classes import commit, row
 
 from broker.faults.fault import parse as parse_fault
 from broker.faults.kinds import EVENTS
