@@ -116,7 +116,7 @@ class Watch:
         self._read(known)
         steps = zip(self.schedule or (), self.outcomes, strict=True)
         unknown = any(step.kind == "make_event" and not outcome for step, outcome in steps)
-        for event in cluster._ask("GET", "/events") if unknown else ():
+        for event in cluster._ask("GET", "/made-events") if unknown else ():
             index = self._index(event["fault"])
             if index is not None:
                 self.outcomes[index] = event["outcome"]

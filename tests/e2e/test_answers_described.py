@@ -54,7 +54,8 @@ REFUSED = {
 NOTES = (".fault", ".why", ".topic_names", ".errors", ".note", ".schema")
 OF_ALL = {
     ".run", ".seed", ".warnings", "/overview.run", "/overview.seed", "/overview.warnings",
-    "/faults/kinds[].filters[].choices", "/faults/kinds[].filters[].default", "/transactions/{transactional_id}.groups",
+    "/faults/kinds[].filters[].choices", "/faults/kinds[].filters[].default", "/made-events",
+    "/transactions/{transactional_id}.groups",
 }  # fmt: skip  # several to a line
 NO_SNAPSHOTS = {"/overview.snapshots", "/snapshots"}
 EMPTY = {
@@ -64,7 +65,15 @@ EMPTY = {
     "fork": OF_ALL
     | NO_SNAPSHOTS
     | {f"/journal{each}.entries" for each in ("", "/tail", "/entries/{number}")}
-    | {"/faults", "/journal/last.lines", "/registry.url", "/timeline.seconds", "/users.users", "/verify.unmet"},
+    | {
+        "/faults",
+        "/journal/last.lines",
+        "/journal/requests.requests",
+        "/registry.url",
+        "/timeline.seconds",
+        "/users.users",
+        "/verify.unmet",
+    },
     "proxy": OF_ALL
     | NO_SNAPSHOTS
     | {

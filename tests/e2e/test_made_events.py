@@ -47,7 +47,9 @@ def commit_error(consumer, message):
 
 
 def events(cluster):
-    return [(each["event"], each["outcome"]) for each in cluster.control.ask("GET", f"{cluster.control.prefix}/events")]
+    return [
+        (each["event"], each["outcome"]) for each in cluster.control.ask("GET", f"{cluster.control.prefix}/made-events")
+    ]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -28,8 +28,7 @@ async def list_faults(cluster: ClusterServer, call: Call) -> list[SetFault]:
     unmet = call.query.get("unmet", "false")
     if unmet not in ("true", "false"):
         raise RefusedError(400, f'"unmet" is true or false, not {unmet:.20}')
-    return [SetFault(fault.as_json()) for fault in cluster.broker.faults.all() if unmet == "false" or not fault.hits]
-    return [fault.as_json() for fault in cluster.broker.faults.all() if unmet == "false" or fault.is_unmet]
+    return [SetFault(fault.as_json()) for fault in cluster.broker.faults.all() if unmet == "false" or fault.is_unmet]
 
 
 async def list_events(cluster: ClusterServer, call: Call) -> list[EventRow]:
@@ -133,20 +132,14 @@ ROUTES: Final = (
         name="fault_kinds",
     ),
     Route("DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", name="clear_faults"),
-    Route("GET", "/faults/{name}", show_fault, "One fault."),
-    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on."),
-    Route(
-        "DELETE", "/faults", remove_all, "Remove all faults; what they keep goes on.", answer=[SET], name="clear_faults"
-    ),
     Route(
         "GET",
-        "/events",
+        "/made-events",
         list_events,
         "The events that faults of the kind make_event have made, through restores and restarts of the cluster.",
-        answer=[EventRow],
     ),
-    Route("GET", "/faults/{name}", show_fault, "One fault.", answer=SET),
-    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on.", answer=SET),
+    Route("GET", "/faults/{name}", show_fault, "One fault."),
+    Route("DELETE", "/faults/{name}", remove_fault, "Remove a fault; what it keeps goes on."),
     Route(
         "POST",
         "/faults/{name}/release",

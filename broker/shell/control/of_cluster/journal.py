@@ -280,7 +280,6 @@ ROUTES: Final = (
         "/journal/requests",
         tell_requests,
         "All requests that the journal has, oldest first, each by what it names.",
-        answer=RequestRows,
     ),
     Route(
         "POST",
@@ -308,7 +307,6 @@ ROUTES: Final = (
         "/left-wrong",
         "left_wrong:left_wrong",
         "What clients have left wrong: a sentence for each open transaction and each commit beyond the end of its log.",
-        answer=[str],
     ),
     Route(
         "GET",
