@@ -179,7 +179,6 @@ class ExploreRun:
                     break
                 schedule = next(queue, None)
                 if schedule is None:
-                    is_over = True
                     break
                 worker.run(index, text_of(schedule), limit_s, schedule)
             busy = [worker for worker in self._workers if worker.given is not None]
@@ -198,7 +197,7 @@ class ExploreRun:
                 self._show(item, runs, len(schedules))
             if self._session.shouldstop or (self._is_first_enough and any(run.is_wrong for run in runs)):
                 is_over = True
-        return runs
+        return [*runs, *again.values()]  # what there was no time for once more
 
     def _next_answers(self, busy: list[Worker]) -> Iterator[tuple[Worker, dict[str, Any] | None]]:
         """Wait for answers, or until a run has hung: then its answer is None."""

@@ -10,28 +10,28 @@ import pytest
 
 PROGRAM = """
 import os, pathlib, sys
-from kafka import KafkaConsumer, TopicPartition
-from kafka.structs import OffsetAndMetadata
+from confluent_kafka import Consumer, TopicPartition
 
 servers, folder, is_bad = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "bad"
 assert servers == os.environ["KAFKA_BOOTSTRAP_SERVERS"]
 done = folder / servers.rpartition(":")[2]
-consumer = KafkaConsumer(
-    bootstrap_servers=servers, group_id="billing", auto_offset_reset="earliest", enable_auto_commit=False,
-    heartbeat_interval_ms=100, retry_backoff_ms=10,
-)
+consumer = Consumer({
+    "bootstrap.servers": servers, "group.id": "billing", "auto.offset.reset": "earliest", "enable.auto.commit": False,
+    "heartbeat.interval.ms": 100, "fetch.wait.max.ms": 50,
+})
 consumer.subscribe(["orders"])
-place, position = TopicPartition("orders", 0), 0
+position = 0
 while position < 2:  # both are committed
-    for record in consumer.poll(100).get(place, ()):
+    message = consumer.poll(0.1)
+    if message is not None and message.error() is None:
         if is_bad:
-            consumer.commit({place: OffsetAndMetadata(record.offset + 1, "", -1)})
+            consumer.commit(message, asynchronous=False)
         with done.open("a") as file:
-            print(record.offset, file=file)
+            print(message.offset(), file=file)
         if not is_bad:
-            consumer.commit({place: OffsetAndMetadata(record.offset + 1, "", -1)})
-    position = consumer.committed(place) or 0
-consumer.close(autocommit=False)
+            consumer.commit(message, asynchronous=False)
+    position = consumer.committed([TopicPartition("orders", 0)], 30)[0].offset
+consumer.close()
 """
 CHECK = """
 import pathlib, sys

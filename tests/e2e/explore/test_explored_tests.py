@@ -227,7 +227,7 @@ def test_workers_of_xdist_explore_and_their_findings_are_one_report(project):
     code, output, found = explore(project, *words, "--momus-explore", "6", "--momus-explore-what", "group")
     assert code == 1
     assert set(found) == {"test_gives_up", "test_narrow"}
-    assert EXPELLED in wrong(found["test_gives_up"])
+    assert any("expel_member" in each for each in wrong(found["test_gives_up"]))
     assert "momus explore" in output
 
 
