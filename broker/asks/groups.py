@@ -18,6 +18,9 @@ from protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
@@ -35,7 +38,12 @@ if TYPE_CHECKING:
     from broker.asks.rows import DeadLetters, GroupDetails, OffsetRow
     from protocol.messages.configs import DescribeConfigsResult
     from protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsResponse, ListGroupsResponse
-    from protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse, OffsetFetchResponseTopics
+    from protocol.messages.offsets import (
+        OffsetCommitResponse,
+        OffsetDeleteResponse,
+        OffsetFetchResponse,
+        OffsetFetchResponseTopics,
+    )
     from protocol.messages.share_offsets import AlterShareGroupOffsetsResponse, DescribeShareGroupOffsetsResponse
 
 # how a group of each type is described: the request, its field, its version
@@ -53,6 +61,7 @@ HEARTBEATS: Final[dict[str, tuple[Any, int]]] = {
 }
 LEAVING_EPOCH: Final = -1
 LIST_VERSION, DELETE_VERSION, LEAVE_VERSION = 5, 2, 5
+DELETE_OFFSETS_VERSION: Final = 0
 FETCH_VERSION, COMMIT_BY_NAME, COMMIT_BY_ID = 9, 9, 10
 SHARE_VERSION, ALTER_SHARE_VERSION = 1, 0
 NO_ID: Final = bytes(16)
@@ -302,6 +311,20 @@ def commit(group: str, commits: Iterable[Commit]) -> Ask[list[Refused]]:
         for each in topic.partitions
         if each.error_code
     ]
+
+
+def delete_offsets(group: str, topics: Mapping[str, Iterable[int]]) -> Ask[OffsetDeleteResponse]:
+    """Delete committed offsets, topic -> partitions. The answer has an error of the group, or one of each partition."""
+    wanted = [
+        OffsetDeleteRequestTopic(
+            name=topic,
+            partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in partitions],
+        )
+        for topic, partitions in topics.items()
+    ]
+    request = OffsetDeleteRequest(group_id=group, topics=wanted)
+    answer: OffsetDeleteResponse = yield Question(request, DELETE_OFFSETS_VERSION, Group(group))
+    return answer
 
 
 def delete(group: str) -> Ask[DeletableGroupResult]:

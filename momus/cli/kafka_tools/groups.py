@@ -6,13 +6,13 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 
+from broker.asks import groups as asks
 from momus.cli.groups.client import INACTIVE, GroupClient
 from momus.cli.groups.reset import Reset, ResetError, parse_datetime, parse_duration, parse_file, parse_scope
 from momus.cli.kafka_tools.group_tables import Asked, describe
 from momus.cli.kafka_tools.options import Options, bootstrap_options, one_action, say, use_settings
 from momus.client.kafka_client import RequestFailedError, Row
 from protocol.errors import ErrorCode
-from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 
 ACTIONS = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
 WHERE = ("to-offset", "shift-by", "by-duration", "to-datetime", "from-file", "to-earliest", "to-latest", "to-current")
@@ -105,12 +105,10 @@ def said(error: str) -> str:
 
 
 def _delete_offsets(client: GroupClient, group: str, topics: Sequence[str]) -> None:
-    wanted = []
-    for topic, some in map(parse_scope, topics):
-        partitions = sorted(client.leaders(topic)) if some is None else some
-        asked = [OffsetDeleteRequestPartition(partition_index=each) for each in partitions]
-        wanted.append(OffsetDeleteRequestTopic(name=topic, partitions=asked))
-    answer = client._call(client._coordinator(group), OffsetDeleteRequest(group_id=group, topics=wanted))
+    wanted = {
+        topic: sorted(client.leaders(topic)) if some is None else some for topic, some in map(parse_scope, topics)
+    }
+    answer = client.ask(asks.delete_offsets(group, wanted))
     if answer.error_code:
         say("", f"Error: {said(ErrorCode(answer.error_code).name)}")
         return

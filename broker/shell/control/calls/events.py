@@ -18,19 +18,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from broker.asks import groups
+from broker.asks.ask import AnswerError
 from broker.base.context import Context
 from broker.base.placement import shard_index
 from broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from broker.coordinator.transactions.transaction import ONGOING
 from broker.journal.naming import member_of
+from broker.shell.asking import ask
 from broker.shell.cluster_plan import ClusterRefusedError
 from broker.shell.control.calls import group_verbs
-from broker.shell.control.calls.groups import fetch_committed
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.local_client import LocalClient
 from protocol.api import api_label
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.offsets import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from protocol.messages.reassign import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -68,7 +69,7 @@ async def make(cluster: ClusterServer, fault: Fault) -> None:
             raise NoEventError("the request cannot be read")
         await EVENTS[event](cluster, fault.met)
         outcome = MADE
-    except (NoEventError, RefusedError, ClusterRefusedError, KafkaError) as error:
+    except (NoEventError, RefusedError, ClusterRefusedError, AnswerError, KafkaError) as error:
         outcome = str(error) or type(error).__name__
     except (ConnectionError, TimeoutError) as error:
         outcome = f"the cluster did not answer: {error or type(error).__name__}"
@@ -102,24 +103,11 @@ async def _expel_member(cluster: ClusterServer, met: Met) -> None:
 
 async def _expire_offsets(cluster: ClusterServer, met: Met) -> None:
     group = _group(met)
-    client = LocalClient(cluster.broker, cluster.config)
-    try:
-        row = await fetch_committed(cluster, client, group)
-        topics = [
-            OffsetDeleteRequestTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetDeleteRequestPartition(partition_index=each.partition_index) for each in topic.partitions
-                ],
-            )
-            for topic in row.topics
-        ]
-        if not topics:
-            raise NoEventError(f"group {group:.100} has committed nothing")
-        request = OffsetDeleteRequest(group_id=group, topics=topics)
-        answer = await client.call(request, 0, cluster.broker.groups.coordinator_of(group))
-    finally:
-        client.close()
+    committed = await ask(cluster, groups.committed(group))
+    if not committed:
+        raise NoEventError(f"group {group:.100} has committed nothing")
+    places = {str(topic.name): [each.partition_index for each in topic.partitions] for topic in committed}
+    answer = await ask(cluster, groups.delete_offsets(group, places))
     codes = [answer.error_code, *(each.error_code for topic in answer.topics for each in topic.partitions)]
     for code in filter(None, codes):
         raise NoEventError(f"offsets of group {group:.100} do not expire now: {ErrorCode(code).name}")
