@@ -54,14 +54,14 @@ REFUSED = {
 NOTES = (".fault", ".why", ".topic_names", ".errors", ".note", ".schema")
 OF_ALL = {
     ".run", ".seed", ".warnings", "/overview.run", "/overview.seed", "/overview.warnings",
-    "/faults/kinds[].filters[].choices", "/faults/kinds[].filters[].default", "/made-events",
+    "/faults/kinds[].filters[].choices", "/faults/kinds[].filters[].default",
     "/transactions/{transactional_id}.groups",
 }  # fmt: skip  # several to a line
 NO_SNAPSHOTS = {"/overview.snapshots", "/snapshots"}
 EMPTY = {
     "broker": OF_ALL
     | {"/schemas/{subject}.versions[].references", "/schemas/{subject}/changes.backward", "/users.users"}
-    | {"/verify.unmet"},
+    | {"/made-events", "/verify.unmet"},
     "fork": OF_ALL
     | NO_SNAPSHOTS
     | {f"/journal{each}.entries" for each in ("", "/tail", "/entries/{number}")}
@@ -69,6 +69,7 @@ EMPTY = {
         "/faults",
         "/journal/last.lines",
         "/journal/requests.requests",
+        "/made-events",
         "/registry.url",
         "/timeline.seconds",
         "/users.users",

@@ -33,6 +33,7 @@ _SENTENCES: Final = (  # the first that fits; of a path: its beginning
     ("/_admin/fork", "this is a proxy: the upstream cluster cannot be forked"),
     ("/_admin/diff", "this is a proxy: only clusters of momus can be compared"),
     ("/_admin/registry", "this is a proxy: it serves no schema registry; ask the one of the cluster"),
+    ("/made-events", _INSIDE.format("what could be made to happen")),
     ("/left-wrong", _INSIDE.format("what is left there")),
     ("/_admin/step", "this is a proxy: it replays nothing"),
 )

@@ -39,6 +39,7 @@ OF_THE_PROXY = {
     "/journal",
     "/journal/entries/{number}",
     "/journal/last",
+    "/journal/requests",
     "/journal/tail",
     "/security",
     "/snapshots",

@@ -43,9 +43,9 @@ def test_transactions_are_listed_and_described_with_their_groups(shared_broker, 
         (row,) = json.loads(momus(shared_broker, "txn", "describe", name, "--json"))
         assert (row["state"], row["partitions"]) == ("CompleteAbort", [])
         (group,) = row["groups"]
-        assert (group["group"], group["instance_id"], group["generation"]) == (name, "seven", 1)
-        assert (group["client_id"], group["partitions"]) == ("rdkafka", [f"{name}-0", f"{name}-1"])
-        assert group["member_id"].startswith("seven-")
+        assert (group["group"], group["instance"], group["generation"]) == (name, "seven", 1)
+        assert (group["client"], group["partitions"]) == ("rdkafka", [f"{name}-0", f"{name}-1"])
+        assert group["member"].startswith("seven-")
         assert (group["producer_id"], group["producer_epoch"]) == (row["producer_id"], 0)
     finally:
         consumer.close()
