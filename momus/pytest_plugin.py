@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _explore(config: pytest.Config) -> None:
-    from momus.explore.of_pytest import ExploreRun, ScheduleRun  # 20 ms
+    from momus.explore.suite import ExploreRun, ScheduleRun  # 20 ms
 
     text = option(config, "schedule")
     try:

@@ -162,6 +162,7 @@ def test_faults_of_each_kind(kafka_broker: momus.Cluster) -> None:
     assert len(told.list()) == 16
     assert list(told.unmet())
     told.clear()
+    kafka_broker.verify()
 
 
 def test_journal(kafka_broker: momus.Cluster) -> None:
