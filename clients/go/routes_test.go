@@ -18,6 +18,9 @@ var notOfKits = map[string]string{
 	"fetch_step":     "as well",
 	"tell_step":      "as well",
 	"remove_created": "a proxy removes what a run of pytest has created",
+	"list_events":    "momus explore asks",
+	"tell_requests":  "momus explore asks",
+	"left_wrong":     "momus explore asks",
 }
 
 // seen notes the path of each request.
@@ -174,6 +177,7 @@ func meet(t *testing.T, cluster *Cluster) {
 	faults := []*Fault{
 		cluster.Faults.InjectError("Fetch", "NOT_LEADER_OR_FOLLOWER", Times(2), Topic("orders"), OnPartition(0), Versions(0, 99)),
 		cluster.Faults.DelayOn("", time.Second, APIs("EndTxn", "Produce"), OnCall(5), TransactionalID("x*")),
+		cluster.Faults.MakeEvent("rebalance", "EndTxn", After),
 		cluster.Faults.Hold("EndTxn", Before, Probability(0.5, 7), Principal("User:alice")),
 		cluster.Faults.DisconnectOn("EndTxn", Middle, Listener("L"), OnBroker(2)),
 		cluster.Faults.BlackholeClient("nobody", Connection("127.0.0.1:1"), EveryTime),

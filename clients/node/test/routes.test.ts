@@ -7,7 +7,9 @@ import { greet } from "./greet.js";
 
 // `momus open` and its page steer a kept run; a proxy removes what a run of pytest has created. What only the page asks for
 // has its tag.
-const NOT_OF_KITS = ["show_step", "step", "fetch_step", "tell_step", "remove_created"];
+// what `momus explore` asks about a run
+const OF_EXPLORE = ["list_events", "tell_requests", "left_wrong"];
+const NOT_OF_KITS = ["show_step", "step", "fetch_step", "tell_step", "remove_created", ...OF_EXPLORE];
 
 interface Operation {
   operationId: string;
@@ -112,6 +114,7 @@ async function meet(cluster: Cluster): Promise<void> {
   const { faults, journal } = cluster;
   const first = await faults.injectError("Fetch", "NOT_LEADER_OR_FOLLOWER", { trigger: times(2), topic: "orders", partition: 0, version: [0, 99] });
   await faults.delayOn(["EndTxn", "Produce"], 1000, { trigger: onCall(5), transactionalId: "x*" });
+  await faults.makeEvent("rebalance", "EndTxn", { when: "after" });
   await faults.hold("EndTxn", { when: "before", trigger: withProbability(0.5, 7), principal: "User:alice" });
   await faults.disconnectOn("EndTxn", { when: "middle", listener: "L", broker: 2 });
   await faults.blackholeClient("nobody", { connection: "127.0.0.1:1" });
