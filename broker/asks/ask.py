@@ -148,8 +148,9 @@ class Places:
         self.learn(answer)
         if isinstance(to, Controller):
             return answer.controller_id if answer.controller_id in self.addresses else None
-        (topic,) = answer.topics
-        check(f"topic {to.topic:.100}", topic.error_code)
+        topic = next((each for each in answer.topics if each.name == to.topic), None)  # some brokers tell of all
+        check(f"topic {to.topic:.100}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error_code)
+        assert topic is not None
         leader = next((each.leader_id for each in topic.partitions if each.partition_index == to.partition), -1)
         check(f"{to.topic:.100}-{to.partition}", ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE)
         return leader
