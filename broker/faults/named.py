@@ -53,7 +53,6 @@ class Named:
 class Met(NamedTuple):
     """A request that an event is about."""
 
-    node_id: int
     api_key: int
     request: Any  # a Message
     named: Named

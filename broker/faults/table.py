@@ -348,7 +348,7 @@ class FaultTable:
         found = self._read(frame, body_at, len(frame), api_key, api_version)
         if found is not None:
             named = self._with_session(named_in(found, self._topic_name), connection, found, api_key)
-            fault.met = Met(connection.node_id, api_key, found, named)
+            fault.met = Met(api_key, found, named)
 
     def _gate(self, connection: Connection) -> Gate:
         gate = self._gates.get(connection)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.faults.named import Named, named_in
-from broker.journal.reading import Entry, SessionTopics, entries, error_names
+from broker.journal.reading import Entry, SessionTopics, error_names
 from protocol.api import ApiKey
 
 if TYPE_CHECKING:
@@ -18,9 +18,12 @@ _PRODUCER: Final = Struct(">q")
 _PRODUCER_AT: Final = 43  # in a record batch
 
 
-def rows(ring: Ring, name_of: Callable[[bytes], str], session_topics: SessionTopics) -> Iterator[RequestRow]:
-    """The requests of clients, oldest first. `session_topics`: what a fetch session reads beside what it names."""
-    for entry in entries(ring):
+def rows(
+    kept: Iterable[Entry], ring: Ring, name_of: Callable[[bytes], str], session_topics: SessionTopics
+) -> Iterator[RequestRow]:
+    """Those of `kept`, the entries of the ring, that clients have sent. `session_topics`: what a fetch session reads
+    beside what it names."""
+    for entry in kept:
         if entry.api_key >= 0 and entry.peer.address:
             yield _row(entry, ring, name_of, session_topics)
 

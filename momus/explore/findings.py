@@ -25,7 +25,6 @@ class Run(NamedTuple):
     seconds   it took.
     why       the test's own report, or who waits for what.
     again     the verdict of the same run, done once more; "": it was not.
-    kept      the file that it is kept in; "": none.
     """
 
     schedule: Schedule
@@ -33,7 +32,6 @@ class Run(NamedTuple):
     seconds: float
     why: str = ""
     again: str = ""
-    kept: str = ""
 
     @property
     def is_wrong(self) -> bool:
@@ -94,6 +92,11 @@ def verdict_of(
     if any(outcome != MADE for outcome in events):
         return NOT_MADE
     return LEFT if list(left) else PASSED
+
+
+def with_left(why: str, left: Iterable[str]) -> str:
+    """A report, and after it what the run has left wrong."""
+    return "\n".join([*filter(None, [why]), *(f"after the run: {sentence}" for sentence in left)])
 
 
 def where(run: Run) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import chain, islice
 from typing import NamedTuple
 
 from momus.explore.happenings import UNTOUCHED
@@ -28,6 +29,9 @@ LASTING = (
 )
 OTHERS = 0.5  # how likely other requests are, beside these
 ALL = "all"
+PLAIN_RUNS = 3  # without anything that happens, before all others
+PLAIN_LIMIT_S = 600.0
+HANG_TIMES, HANG_S = 10, 10.0  # a run hangs after so many times the plain one, and so many seconds
 
 
 class Budget(NamedTuple):
@@ -80,6 +84,17 @@ def pairs(schedules: Sequence[Schedule], seed: int = 0) -> Iterator[Schedule]:
             continue
         seen.add((first, second))
         yield schedules[first] + schedules[second]
+
+
+def queued(schedules: Sequence[Schedule], budget: Budget, seed: int = 0) -> Iterator[Schedule]:
+    """All schedules in their order, then pairs of them, as many as the budget's number allows."""
+    found = chain(schedules, pairs(schedules, seed) if budget.pairs else ())
+    return islice(found, budget.schedules)
+
+
+def hang_limit_s(plain_s: float) -> float:
+    """After how many seconds a run has hung, where a plain one takes so many."""
+    return HANG_TIMES * plain_s + HANG_S
 
 
 def may_happen(each: Happening, request: Request, brokers: int) -> bool:

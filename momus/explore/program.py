@@ -13,16 +13,15 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from momus.cluster import Cluster
 from momus.control import ControlError
 from momus.explore import plan
 from momus.explore.classes import find
-from momus.explore.findings import FAILED, HUNG, LEFT, Explored, Run, verdict_of
+from momus.explore.findings import FAILED, HUNG, LEFT, Explored, Run, verdict_of, with_left
 from momus.explore.happenings import Happening
 from momus.explore.schedule import Schedule
 from momus.explore.watch import PREFIX, Address, Watch, last_requests
@@ -39,8 +38,6 @@ VARIABLES = (
     "MOMUS_BOOTSTRAP_SERVERS",
 )
 PLACE = "{servers}"
-PLAIN_RUNS = 3
-HANG_TIMES, HANG_S, PLAIN_LIMIT_S = 10, 10.0, 600.0
 MOST_LIVES = 20  # of a program that is started again
 MOST_OUTPUT = 4000  # characters that are shown
 LOOK_S = 0.005
@@ -88,7 +85,7 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
         host.is_host = True
         ends.enter_context(host)
         template = host.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
-        plains = [_run(template, asked, None, PLAIN_LIMIT_S) for _ in range(PLAIN_RUNS)]
+        plains = [_run(template, asked, None, plan.PLAIN_LIMIT_S) for _ in range(plan.PLAIN_RUNS)]
         for number, each in enumerate(plains):
             if each.code != 0:
                 before = "" if not number else ", though it ended with 0 before"
@@ -102,14 +99,14 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
         found = find(rows, {row["client_id"] for row in plains[0].watch.rows})
         schedules = plan.singles(found.requests, asked.happenings, asked.brokers, asked.seed)
         left = {sentence for each in plains for sentence in each.watch.left}
-        runs = _run_all(template, asked, schedules, HANG_TIMES * plain_s + HANG_S, left, show)
+        runs = _run_all(template, asked, schedules, plan.hang_limit_s(plain_s), left, show)
         done = sum(len(run.schedule) == 1 for run in runs)
         name = " ".join(asked.command)
         seconds = time.monotonic() - began_s
         return Explored(name, "", found.classes, len(schedules), len(schedules) - done, runs, seconds, plain_s)
 
 
-def once(asked: Asked, schedule: Schedule, limit_s: float = PLAIN_LIMIT_S) -> Run:
+def once(asked: Asked, schedule: Schedule, limit_s: float = plan.PLAIN_LIMIT_S) -> Run:
     """Run it with one schedule. Errors: ControlError."""
     with Broker(flush="memory") as host:
         template = host.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
@@ -126,7 +123,7 @@ def _run_all(
 ) -> list[Run]:
     """Run schedules in threads until there are no more, or the budget is spent."""
     end_s = None if asked.budget.seconds is None else time.monotonic() + asked.budget.seconds
-    queue = _queue(schedules, asked)
+    queue = plan.queued(schedules, asked.budget, asked.seed)
     runs: list[Run] = []
     lock = threading.Lock()
     errors: list[BaseException] = []
@@ -155,14 +152,6 @@ def _run_all(
     if errors:
         raise errors[0]
     return runs
-
-
-def _queue(schedules: list[Schedule], asked: Asked) -> Iterator[Schedule]:
-    two = plan.pairs(schedules, asked.seed) if asked.budget.pairs else ()
-    for number, schedule in enumerate(chain(schedules, two)):
-        if asked.budget.schedules is not None and number >= asked.budget.schedules:
-            return
-        yield schedule
 
 
 def _run(template: Cluster, asked: Asked, schedule: Schedule | None, limit_s: float) -> Ended:
@@ -265,5 +254,5 @@ def _judged(schedule: Schedule, ended: Ended, left: set[str]) -> Run:
     verdict = verdict_of(schedule, failed=ended.code != 0, hits=watch.hits, outcomes=watch.outcomes, left=new)
     why = f"it ended with {ended.code}\n{ended.output}".rstrip() if ended.code else ""
     if verdict in (FAILED, LEFT) and new:
-        why = "\n".join([*filter(None, [why]), *(f"after the run: {sentence}" for sentence in new)])
+        why = with_left(why, new)
     return Run(schedule, verdict, ended.seconds, why or "; ".join(filter(None, watch.outcomes)))

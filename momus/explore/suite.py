@@ -14,7 +14,7 @@ import pytest
 
 from momus.explore import plan
 from momus.explore.classes import find
-from momus.explore.findings import FAILED, HUNG, WRONG, Explored, Run, verdict_of
+from momus.explore.findings import FAILED, HUNG, WRONG, Explored, Run, verdict_of, with_left
 from momus.explore.happenings import chosen
 from momus.explore.report import failure_text, summary_lines, write_report
 from momus.explore.schedule import Schedule, parse, text_of
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-PLAIN_RUNS = 3
-HANG_TIMES, HANG_S = 10, 10.0  # a run hangs after so many times the plain one, and so many seconds
-PLAIN_LIMIT_S = 600.0
 MOST_WORKERS = 8
 WORDS = ("skip", "what", "apis", "budget", "checks")
 
@@ -105,7 +102,7 @@ class ExploreRun:
                 if (kept := tuple(set(each.apis) & set(apis)) if each.apis else tuple(apis))
             )
         plains = []
-        for _ in range(PLAIN_RUNS):
+        for _ in range(plan.PLAIN_RUNS):
             plains.append(self._plain(item))
             if note := _note(plains, words):
                 self.explored.append(Explored(item.nodeid, note, 0, 0, 0, (), time.monotonic() - began_s, 0.0))
@@ -140,7 +137,7 @@ class ExploreRun:
     def _plain(self, item: pytest.Item) -> dict[str, Any]:
         """Run it once without anything that happens. Its worker is a new one if the last has ended."""
         worker = self._worker(0)
-        worker.run(self._index(item), None, PLAIN_LIMIT_S, None)
+        worker.run(self._index(item), None, plan.PLAIN_LIMIT_S, None)
         while True:
             try:
                 for answer in worker.answers():
@@ -164,10 +161,10 @@ class ExploreRun:
     ) -> list[Run]:
         """Run schedules until there are no more, or the budget is spent."""
         end_s = None if budget.seconds is None else time.monotonic() + budget.seconds
-        queue: Iterator[Schedule] = _queue(schedules, budget, self._seed)
+        queue = plan.queued(schedules, budget, self._seed)
         runs: list[Run] = []
         again: dict[Schedule, Run] = {}
-        limit_s, index = HANG_TIMES * plain_s + HANG_S, self._index(item)
+        limit_s, index = plan.hang_limit_s(plain_s), self._index(item)
         is_over = False
         while True:
             for number in range(self._count):
@@ -233,7 +230,7 @@ class ExploreRun:
         verdict = verdict_of(schedule, failed=bool(wrong), hits=answer["hits"], outcomes=answer["outcomes"], left=new)
         why = "\n".join(report.longreprtext for report in wrong)
         if verdict in WRONG and new:
-            why = "\n".join([*filter(None, [why]), *(f"after the run: {sentence}" for sentence in new)])
+            why = with_left(why, new)
         elif not why:
             why = "; ".join(outcome for outcome in answer["outcomes"] if outcome)
         return Run(schedule, verdict, float(answer["seconds"]), why)
@@ -242,13 +239,13 @@ class ExploreRun:
 
     def _worker(self, number: int) -> Worker:
         while len(self._workers) <= number:
-            self._workers.append(Worker(self._session, list(self._workers), checks=True))
+            self._workers.append(Worker(self._session, list(self._workers)))
         return self._workers[number]
 
     def _replace(self, worker: Worker) -> None:
         worker.kill()
         others = [each for each in self._workers if each is not worker]
-        self._workers[self._workers.index(worker)] = Worker(self._session, others, checks=True)
+        self._workers[self._workers.index(worker)] = Worker(self._session, others)
 
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Remember the session: workers are forks with its tests."""
@@ -321,21 +318,6 @@ def _scoped(fixturedef: Any) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         watch.is_shut = before
-
-
-def _queue(schedules: list[Schedule], budget: plan.Budget, seed: int) -> Iterator[Schedule]:
-    count = 0
-    for schedule in schedules:
-        if budget.schedules is not None and count >= budget.schedules:
-            return
-        count += 1
-        yield schedule
-    if budget.pairs:
-        for schedule in plan.pairs(schedules, seed):
-            if budget.schedules is not None and count >= budget.schedules:
-                return
-            count += 1
-            yield schedule
 
 
 def _note(plains: list[dict[str, Any]], words: dict[str, Any]) -> str:

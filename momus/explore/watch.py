@@ -46,12 +46,9 @@ class Watch:
     """One run. `schedule`: what is to happen; None: nothing, and all requests are to be told.
 
     told    called with the address of each cluster that is made.
-    checks  whether clusters are asked at their end what was left wrong.
     """
 
-    def __init__(
-        self, schedule: Schedule | None, told: Callable[[Address], None] = lambda address: None, *, checks: bool = True
-    ) -> None:
+    def __init__(self, schedule: Schedule | None, told: Callable[[Address], None] = lambda address: None) -> None:
         self.schedule = schedule
         self.hits = [0] * len(schedule or ())
         self.outcomes: list[str] = [""] * len(schedule or ())
@@ -59,7 +56,6 @@ class Watch:
         self.shut_out = 0  # so many were made that are of a wider scope
         self.is_shut = False  # clusters that are made now are of a wider scope than the test
         self._told = told
-        self._checks = checks
         self._clusters: list[Cluster] = []
 
     @property
@@ -121,9 +117,8 @@ class Watch:
             if index is not None:
                 self.outcomes[index] = event["outcome"]
                 self.hits[index] = max(1, self.hits[index])
-        if self._checks:
-            with suppress(NotOnUpstreamError):
-                self.left += cluster._ask("GET", "/left-wrong")
+        with suppress(NotOnUpstreamError):
+            self.left += cluster._ask("GET", "/left-wrong")
         known.is_set = False
 
     # -- inside

@@ -34,7 +34,7 @@ MOST_STACK = 4000  # characters
 class Worker:
     """One such process, seen from outside."""
 
-    def __init__(self, session: pytest.Session, inherited: list[Worker], *, checks: bool) -> None:
+    def __init__(self, session: pytest.Session, inherited: list[Worker]) -> None:
         """Fork. `inherited`: the other workers, whose sockets the new one gives up."""
         self.clusters: list[Address] = []  # of the run that goes on
         self.began_s = 0.0
@@ -50,7 +50,7 @@ class Worker:
             self.socket.close()
             for each in inherited:
                 each.socket.close()
-            _child(session, other, self._stacks, checks=checks)
+            _child(session, other, self._stacks)
         other.close()
 
     def run(self, item: int, schedule: str | None, limit_s: float, given: Any) -> None:
@@ -122,7 +122,7 @@ def own_frames(text: str) -> str:
     return "\n".join(kept)[:MOST_STACK]
 
 
-def _child(session: pytest.Session, line: socket.socket, stacks: Any, *, checks: bool) -> None:
+def _child(session: pytest.Session, line: socket.socket, stacks: Any) -> None:
     """Run what comes, and end this process."""
     code = 1
     try:
@@ -134,7 +134,7 @@ def _child(session: pytest.Session, line: socket.socket, stacks: Any, *, checks:
         with line.makefile("rb") as lines:
             for asked in lines:
                 told = json.loads(asked)
-                answer = _run(session, session.items[told["item"]], told["schedule"], line, checks=checks)
+                answer = _run(session, session.items[told["item"]], told["schedule"], line)
                 line.sendall(json.dumps(answer).encode() + b"\n")
         session._setupstate.teardown_exact(None)
         code = 0
@@ -154,14 +154,14 @@ def _capture_apart(config: pytest.Config) -> None:
         capture.start_global_capturing()
 
 
-def _run(session: pytest.Session, item: pytest.Item, text: str | None, line: socket.socket, *, checks: bool) -> Any:
+def _run(session: pytest.Session, item: pytest.Item, text: str | None, line: socket.socket) -> Any:
     """Run a test once. Returns its reports, and what the watch has seen."""
 
     def told(address: Address) -> None:
         line.sendall(json.dumps({"cluster": list(address)}).encode() + b"\n")
 
     item.stash[FAILED], item.stash[REPORT], item.stash[SKIPPED] = False, "", False
-    watch = explored.watch = Watch(None if text is None else parse(text), told, checks=checks)
+    watch = explored.watch = Watch(None if text is None else parse(text), told)
     began_s = time.monotonic()
     try:
         runner: Any = session.config.pluginmanager.getplugin("runner")

@@ -38,7 +38,7 @@ OPTIONS = {
 DEFAULT_BUDGET = "60s"  # of `--momus-explore` for each test
 EXPLORE_MARKER = (
     "momus_explore(skip, what, apis, budget, checks): how --momus-explore explores this test. skip: a reason; what:"
-    ' "errors,group"; apis: a list; budget: "60s", "200" or "all"; checks: False asks clusters nothing at the end.'
+    ' "errors,group"; apis: a list; budget: "60s", "200" or "all"; checks: False: what is left wrong is no finding.'
 )
 MARKER = (
     "momus(topics, load, faults, **words): for the cluster of this test, or of its class or module. topics: name ->"

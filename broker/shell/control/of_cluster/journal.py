@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, NewType, TypedDict
 from weakref import WeakKeyDictionary
 
-from broker.asks.request_rows import RequestRows
+from broker.asks.request_rows import RequestRow, RequestRows
 from broker.faults.errors import FaultError
 from broker.shell.control.routes import Call, Optional_, RefusedError, Route
 
@@ -170,9 +170,9 @@ async def tell_requests(cluster: ClusterServer, call: Call) -> RequestRows:
     if ring is None:
         return {"requests": [], "dropped": 0, "bytes": 0}
     name_of = topic_names(ring, broker.topics_by_id)
-    sessions = await _sessions(entries(ring), name_of)
-    found = []
-    for row in rows(ring, name_of, sessions.topics_of):
+    kept, found = entries(ring), list[RequestRow]()
+    sessions = await _sessions(kept, name_of)
+    for row in rows(kept, ring, name_of, sessions.topics_of):
         found.append(row)
         if len(found) % SCANNED_AT_ONCE == 0:
             await asyncio.sleep(0)
