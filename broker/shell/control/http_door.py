@@ -62,6 +62,14 @@ class Door(asyncio.StreamReaderProtocol):
         self.transport = transport
         super().connection_made(transport)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol."""
+        super().connection_lost(exc)
+        if exc is not None:
+            # Nobody awaits the end of a connection. The parent marks its exception as seen in __del__, which is too late
+            # where the collector ends a cycle with both: it may end the future first, which then logs a traceback.
+            self._get_close_waiter(None).exception()  # type: ignore[attr-defined]
+
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
         if self.is_idle and not self.transport.get_write_buffer_size():

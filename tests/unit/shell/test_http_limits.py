@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
+import struct
 
 import pytest
 
 from broker.shell.control import http, http_door
 from broker.shell.control.http import HttpServer
+from broker.shell.control.http_door import Door
 from broker.shell.control.http_requests import HEAD_BYTES, RequestReader
 from broker.shell.control.routes import RefusedError, Text
 
@@ -229,3 +233,23 @@ def test_request_that_takes_too_long_to_arrive_is_refused(monkeypatch):
         assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 408")
 
     run(play)
+
+
+def test_client_that_resets_its_connection_leaves_no_word_in_the_log(monkeypatch):
+    # As where the collector ends a cycle in the other order: the future of a connection's end goes before the connection.
+    monkeypatch.setattr(Door, "__del__", lambda door: None, raising=False)
+    told = []
+
+    async def play(server, connect):
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["message"]))
+        _, writer = await connect(b"GET / HT")
+        while not server._connections._open:
+            await asyncio.sleep(0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        while server._connections._open:
+            await asyncio.sleep(0)
+
+    run(play)
+    gc.collect()
+    assert told == []
