@@ -66,9 +66,10 @@ class Door(asyncio.StreamReaderProtocol):
         """See asyncio.Protocol."""
         super().connection_lost(exc)
         if exc is not None:
-            # Nobody awaits the end of a connection. The parent marks its exception as seen in __del__, which is too late
-            # where the collector ends a cycle with both: it may end the future first, which then logs a traceback.
-            self._get_close_waiter(None).exception()  # type: ignore[attr-defined]
+            # No task awaits the end of a connection. The parent marks its exception as seen in __del__, too late
+            # where the collector ends a cycle with both: the future may go first, and then logs a traceback.
+            waiter = self._get_close_waiter(None)  # type: ignore[attr-defined]  # typeshed leaves it out
+            waiter.exception()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""

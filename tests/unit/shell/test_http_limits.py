@@ -236,7 +236,7 @@ def test_request_that_takes_too_long_to_arrive_is_refused(monkeypatch):
 
 
 def test_client_that_resets_its_connection_leaves_no_word_in_the_log(monkeypatch):
-    # As where the collector ends a cycle in the other order: the future of a connection's end goes before the connection.
+    # As where the collector ends a cycle in the other order: the future of the end goes before the connection.
     monkeypatch.setattr(Door, "__del__", lambda door: None, raising=False)
     told = []
 
