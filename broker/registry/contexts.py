@@ -76,6 +76,8 @@ def out_of_contexts(words: list[str], query: dict[str, str]) -> list[str]:
         found.append(quote(prefix, safe=""))
     if rest[:2] == ["schemas", "ids"]:
         query["subject"] = unquote(_within(quote(query.get("subject", ""), safe=""), prefix))
+    elif rest[0].startswith("associations"):
+        query["context"] = prefix
     elif rest in (["schemas"], ["subjects"]):
         query["subjectPrefix"] = unquote(_within(quote(query.get("subjectPrefix", ""), safe=""), prefix))
     return found

@@ -9,6 +9,7 @@ from typing import Final
 
 from broker.registry.releases import INCOMPATIBLE, OLDER_CODES
 
+BAD_REQUEST: Final = 400
 DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
 
 
@@ -83,10 +84,51 @@ def no_mode(subject: str) -> RegistryError:
     return RegistryError(404, 40409, f"Subject '{subject}' does not have subject-level mode configured")
 
 
+def association_not_found(resource_id: str) -> RegistryError:
+    """The resource has no association."""
+    return RegistryError(404, 40410, f"Association for '{resource_id}' not found.")
+
+
+def association_exists(kind: str, name: str) -> RegistryError:
+    """The resource has another one for its keys, or its values."""
+    return RegistryError(409, 40903, f"An association of type '{kind}' already exists for resource '{name}'")
+
+
+def subject_associated(subject: str) -> RegistryError:
+    """An association names the subject."""
+    return RegistryError(409, 40904, f"An association already exists for subject '{subject}'")
+
+
+def subject_strongly_associated(subject: str) -> RegistryError:
+    """An association owns the subject."""
+    return RegistryError(409, 40905, f"A strong association already exists for subject '{subject}'")
+
+
+def no_active_version(subject: str) -> RegistryError:
+    """An association needs a subject with a schema."""
+    return RegistryError(409, 40907, f"No active (non-deleted) version exists for subject '{subject}'")
+
+
+def association_frozen(kind: str, subject: str) -> RegistryError:
+    """It cannot be changed, nor deleted without its subject."""
+    return RegistryError(409, 40908, f"The association of type  '{kind}' is frozen for subject '{subject}'")
+
+
+def invalid_association(name: str, detail: str) -> RegistryError:
+    """A property of an association does not do."""
+    text = f"The association specified an invalid value for property: '{name}', detail: {detail}"
+    return RegistryError(422, 42212, text)
+
+
 def incompatible(subject: str, messages: list[str], why: str) -> RegistryError:
     """The schema does not fit earlier versions."""
     text = f'Schema being registered is incompatible with an earlier schema for subject "{subject}", details: '
     return RegistryError(409, INCOMPATIBLE, text + _listed(messages), why)
+
+
+def incompatible_with(messages: list[str]) -> RegistryError:
+    """The schema of an association does not fit earlier versions of its subject."""
+    return RegistryError(409, INCOMPATIBLE, _listed(messages))
 
 
 def invalid_schema(text: str) -> RegistryError:
@@ -122,6 +164,11 @@ def referenced(subject: str, version: int) -> RegistryError:
     """Another schema refers to it."""
     key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
     return RegistryError(422, 42206, f"One or more references exist to the schema {key}.")
+
+
+def subject_referenced(subject: str) -> RegistryError:
+    """A schema refers to a subject that an association would own."""
+    return RegistryError(422, 42206, f"One or more references exist to the schema {subject}.")
 
 
 def too_large() -> RegistryError:

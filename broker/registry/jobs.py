@@ -7,12 +7,14 @@ found out and returns its Decision. Jobs hold texts alone, so they can be sent a
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from hashlib import md5
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.registry.contexts import beside
 from broker.registry.errors import invalid_schema
 from broker.registry.releases import DEFAULT_RELEASE, EIGHT, SEVEN
+from broker.registry.versions import guid_of
 
 if TYPE_CHECKING:
     from broker.registry.records import Json, Record, Reference
@@ -160,16 +162,25 @@ UNNAMED: Final = Server()
 
 
 class Ask(NamedTuple):
-    """One request of the registry."""
+    """One request of the registry; `drawn`: random bytes, where its route draws them."""
 
     words: dict[str, str]
     query: dict[str, str]
     body: Json
     server: Server = UNNAMED
+    drawn: bytes = b""
 
     def flag(self, name: str) -> bool:
         """A parameter that is true or false."""
         return self.query.get(name, "").lower() == "true"
+
+    def values(self, name: str) -> list[str]:
+        """Those of a parameter that may be given several times."""
+        return self.query[name].split("\0") if name in self.query else []
+
+    def guid(self, name: str) -> str:
+        """An id of something that the request makes, in the form of a UUID; of each name another one."""
+        return guid_of(md5(self.drawn + name.encode(), usedforsecurity=False).digest())
 
 
 class Decision(NamedTuple):
@@ -180,6 +191,9 @@ class Decision(NamedTuple):
 
 
 Steps = Generator[Job, "Checked | SchemaFaultError", Decision]
+Part = Callable[["RegistryState"], Decision | Steps]
+# What a request yields whose parts are decided and written one after the other; it is sent the answer of each.
+Parts = Generator[Part, Any, Any]
 
 
 def source_of(

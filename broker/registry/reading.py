@@ -6,9 +6,11 @@ Source: Confluent's SubjectsResource, SubjectVersionsResource and SchemasResourc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.registry import errors
+from broker.registry.associations.association import LIFECYCLES
+from broker.registry.associations.table import Wanted
 from broker.registry.contexts import ANY, GLOBAL, context_of, name_of, normalized
 from broker.registry.jobs import Decision
 from broker.registry.records import TYPES
@@ -18,10 +20,13 @@ from broker.registry.rules import has_rule
 from broker.registry.settled import formatted, typed, with_more
 
 if TYPE_CHECKING:
+    from broker.registry.associations.association import Association
     from broker.registry.jobs import Ask, Steps
     from broker.registry.records import Json
     from broker.registry.state import RegistryState
     from broker.registry.versions import Version
+
+NO_LIFECYCLE: Final = "NONE"  # a subject that has no association
 
 
 def _is_shown(row: Version, ask: Ask) -> bool:
@@ -190,14 +195,30 @@ def list_schemas(state: RegistryState, ask: Ask) -> Decision:
     part, is_deleted = part_of(ask), ask.flag("deleted")
     names, rule = _named(state, ask, ""), ask.query.get("ruleType", "")
     others = _aliases(state, ask) if ask.flag("aliases") else {}
+    if not {*ask.values("lifecycle")} <= {*LIFECYCLES, NO_LIFECYCLE}:
+        raise errors.of_http(404, "Not Found")
     rows: list[Json] = []
     for subject in sorted({*names, *(each for each in others if each in state.subjects)}):
+        associated = _associated(state, ask, subject)
+        if associated is None:
+            continue
+        more = {"aliases": others.get(subject), "associations": [each.to_json() for each in associated]}
         versions = state.versions(subject, deleted=is_deleted)
         for row in versions[-1:] if ask.flag("latestOnly") else versions:
             if not rule or has_rule(row.content.rule_set, rule):
-                shown = typed(ask, row.to_json())
-                rows.append({**shown, **({"aliases": others[subject]} if subject in others else {})})
+                rows.append({**typed(ask, row.to_json()), **{name: each for name, each in more.items() if each}})
     return Decision(rows[part])
+
+
+def _associated(state: RegistryState, ask: Ask, subject: str) -> list[Association] | None:
+    """The associations of a subject that a request asks for, where it does; None: the subject is not asked for."""
+    lifecycles, kinds = ask.values("lifecycle"), ask.values("associationType")
+    if not lifecycles and not kinds and "resourceType" not in ask.query:
+        return []
+    found = state.associations.of_subject(subject, Wanted(ask.query.get("resourceType"), kinds))
+    if not found:
+        return [] if NO_LIFECYCLE in lifecycles else None
+    return [each for each in found if not lifecycles or each.lifecycle in lifecycles] or None
 
 
 def _aliases(state: RegistryState, ask: Ask) -> dict[str, list[str]]:

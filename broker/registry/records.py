@@ -5,8 +5,8 @@
 
 A value may have "schemaType" (AVRO where it lacks), "references", "metadata", "ruleSet". CONFIG and MODE are keyed by
 subject, or by none for the global one; an absent value takes the key away. DELETE_SUBJECT deletes all versions up to
-one softly, CLEAR_SUBJECT drops those that are deleted. CONTEXT says that there is one. NOOP and kinds that are not
-known mean nothing.
+one softly, CLEAR_SUBJECT drops those that are deleted. CONTEXT says that there is one. ASSOC associates a resource with
+a subject; both are in its key. NOOP and kinds that are not known mean nothing.
 A SCHEMA in that very form, without what is optional but a type, is taken apart no further than its head: ten thousand
 of them are read at a start, of which a client may want one.
 Source: what Confluent Platform 5 to 8 leave in the topic.
@@ -19,9 +19,9 @@ import re
 from typing import Any, Final, NamedTuple
 
 SCHEMAS_TOPIC: Final = "_schemas"
-SCHEMA, CONFIG, MODE, CONTEXT = "SCHEMA", "CONFIG", "MODE", "CONTEXT"
+SCHEMA, CONFIG, MODE, CONTEXT, ASSOC = "SCHEMA", "CONFIG", "MODE", "CONTEXT", "ASSOC"
 DELETE_SUBJECT, CLEAR_SUBJECT = "DELETE_SUBJECT", "CLEAR_SUBJECT"
-KINDS: Final = frozenset((SCHEMA, CONFIG, MODE, CONTEXT, DELETE_SUBJECT, CLEAR_SUBJECT))
+KINDS: Final = frozenset((SCHEMA, CONFIG, MODE, CONTEXT, ASSOC, DELETE_SUBJECT, CLEAR_SUBJECT))
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 TYPES: Final = (JSON, PROTOBUF, AVRO)  # in the order in which they are answered
 TENANT: Final = "default"
@@ -64,13 +64,33 @@ class Unread(NamedTuple):
         return found
 
 
+class AssociationKey(NamedTuple):
+    """What of a resource an association is about: the key of its record, beside the subject."""
+
+    name: str
+    namespace: str
+    resource_type: str
+    association_type: str
+
+    def to_json(self) -> Json:
+        """As the key has it."""
+        return dict(zip(ASSOCIATION_KEY, self, strict=True))
+
+
+ASSOCIATION_KEY: Final = ("resourceName", "resourceNamespace", "resourceType", "associationType")
+
+
 class Record(NamedTuple):
-    """One record, decoded; `value` None: a tombstone. Of a CONTEXT the subject is the context."""
+    """One record, decoded; `value` None: a tombstone. Of a CONTEXT the subject is the context.
+
+    association   of an ASSOC.
+    """
 
     kind: str
     subject: str | None
     version: int
     value: Json | Unread | None
+    association: AssociationKey | None = None
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -78,6 +98,8 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     key: Json = {"keytype": record.kind}
     if record.kind == CONTEXT:
         key |= {"tenant": TENANT, "context": record.subject}
+    elif record.association is not None:
+        key |= {"tenant": TENANT, **record.association.to_json(), "subject": record.subject}
     elif record.subject is not None:
         key["subject"] = record.subject
     if record.kind == SCHEMA:
@@ -112,7 +134,26 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
             raise ValueError('a SCHEMA has "subject" and "version"')
         if given is not None:
             _check_schema(given)
+    elif kind == ASSOC:
+        return _association(named, subject, given)
     return Record(kind, subject, version, given)
+
+
+def _association(named: Json, subject: str | None, given: Json | None) -> Record | None:
+    """An ASSOC; None: of another tenant. Errors: ValueError."""
+    texts = [named.get(each) for each in ASSOCIATION_KEY]
+    if subject is None or not all(isinstance(each, str) for each in texts):
+        raise ValueError(f'an ASSOC has "subject", {", ".join(ASSOCIATION_KEY)}')
+    if given is not None:
+        if not isinstance(given.get("guid"), str) or not isinstance(given.get("resourceId"), str):
+            raise ValueError('an ASSOC\'s value has "guid" and "resourceId"')
+        if given.get("lifecycle") not in ("STRONG", "WEAK") or type(given.get("createTs") or 0) is not int:
+            raise ValueError('an ASSOC\'s value has a "lifecycle", and perhaps "createTs"')
+    return (
+        Record(ASSOC, subject, 0, given, AssociationKey(*map(str, texts)))
+        if named.get("tenant", TENANT) == TENANT
+        else None
+    )
 
 
 def _plain(key: bytes, value: bytes) -> Record | None:
@@ -125,7 +166,7 @@ def _plain(key: bytes, value: bytes) -> Record | None:
         return None
     subject, version, (number, schema_type) = named[1].decode(), int(named[2]), head.group(3, 4)
     unread = _new(Unread, (int(number), AVRO if schema_type is None else schema_type.decode(), raw))
-    return _new(Record, (SCHEMA, subject, version, unread))
+    return _new(Record, (SCHEMA, subject, version, unread, None))
 
 
 def _is_plain(raw: bytes) -> bool:

@@ -37,10 +37,15 @@ def subject_of(ask: Ask, *, is_new: bool = False, is_setting: bool = False) -> s
         not name
         or name in ("__GLOBAL", "__EMPTY")
         or (context_of(subject) == context_of(GLOBAL) and not is_setting)
-        or any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in subject)
+        or has_control(subject)
     ):
         raise invalid_subject(subject)
     return subject
+
+
+def has_control(text: str) -> bool:
+    """Whether it has a letter that is none to be seen."""
+    return any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in text)
 
 
 def setting_subject(ask: Ask) -> str | None:

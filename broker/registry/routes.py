@@ -7,17 +7,18 @@ an operation on the topic that the subject is of, or on the cluster.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.registry.errors import of_http, unserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.registry.jobs import Ask, Decision, Steps
+    from broker.registry.jobs import Ask, Decision, Parts, Steps
     from broker.registry.state import RegistryState
 
     Serve = Callable[[RegistryState, Ask], Decision | Steps]
+    ServeParts = Callable[[Ask], Parts]
 
 DESCRIBE, WRITE, DELETE, ALTER, NOTHING = "describe", "write", "delete", "alter", ""
 REASONS: Final = {404: "Not Found", 405: "Method Not Allowed"}
@@ -30,6 +31,8 @@ class Route(NamedTuple):
     target   "module:function" of this folder, imported when first asked for.
     needs    DESCRIBE, WRITE or DELETE on the subject's topic, ALTER on the cluster, or NOTHING.
     writes   whether it may append to `_schemas`: one such request is served after the other.
+    parted   whether its parts are decided and written one after the other: its function yields them.
+    status   of HTTP, where it has been served and there is an answer.
     """
 
     method: str
@@ -38,6 +41,18 @@ class Route(NamedTuple):
     target: str
     needs: str
     writes: bool = False
+    parted: bool = False
+    status: int = 200
+
+    @property
+    def is_of_association(self) -> bool:
+        """Whether it is about associations, which releases before 8.0 have not."""
+        return self.path.startswith("/associations")
+
+    @property
+    def draws(self) -> bool:
+        """Whether it makes ids of random bytes."""
+        return self.is_of_association and self.writes
 
     @property
     def is_of_subject(self) -> bool:
@@ -45,10 +60,18 @@ class Route(NamedTuple):
         return "subjects/{subject}" in self.path
 
     def load(self) -> Serve:
-        """Its function."""
-        module, _, name = self.target.partition(":")
-        found: Serve = getattr(import_module(f"{__package__}.{module}"), name)
+        """Its function, of one that is not parted."""
+        found: Serve = self._load()
         return found
+
+    def load_parts(self) -> ServeParts:
+        """Its function, of one that is parted."""
+        found: ServeParts = self._load()
+        return found
+
+    def _load(self) -> Any:
+        module, _, name = self.target.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)
 
 
 ROUTES: Final = (
@@ -103,6 +126,48 @@ ROUTES: Final = (
     Route("DELETE", "/mode/{subject}", "DeleteMode", "settings:delete_mode", ALTER, True),
     Route("GET", "/contexts", "ListContexts", "reading:list_contexts", NOTHING),
     Route("DELETE", "/contexts/{context}", "DeleteContext", "settings:delete_context", ALTER, True),
+    Route(
+        "GET",
+        "/associations/subjects/{subject}",
+        "ListAssociations",
+        "associations.reading:list_of_subject",
+        DESCRIBE,
+    ),
+    Route(
+        "GET",
+        "/associations/resources/{resourceId}",
+        "ListAssociations",
+        "associations.reading:list_of_resource",
+        DESCRIBE,
+    ),
+    Route(
+        "GET",
+        "/associations/resources/{resourceNamespace}/{resourceName}",
+        "ListAssociations",
+        "associations.reading:list_of_name",
+        DESCRIBE,
+    ),
+    Route("POST", "/associations", "CreateAssociation", "associations.changing:create", WRITE, True),
+    Route("PUT", "/associations/resources/{resourceId}", "PutAssociation", "associations.changing:put", WRITE, True),
+    Route(
+        "DELETE",
+        "/associations/resources/{resourceId}",
+        "DeleteAssociations",
+        "associations.changing:delete",
+        DELETE,
+        True,
+    ),
+    Route("POST", "/associations:batchGet", "GetAssociations", "associations.batch:get", DESCRIBE, status=207),
+    Route(
+        "POST",
+        "/associations:batchMutate",
+        "ChangeAssociations",
+        "associations.batch:mutate",
+        WRITE,
+        True,
+        parted=True,
+        status=207,
+    ),
     Route("GET", "/v1/metadata/version", "GetServerVersion", "reading:get_version_of_server", NOTHING),
     Route("GET", "/v1/metadata/id", "GetServerId", "reading:get_server_id", NOTHING),
     Route("GET", "/v1/metadata/deployment", "GetDeployment", "reading:get_deployment", NOTHING),
@@ -111,8 +176,6 @@ UNSERVED: Final = {
     "dek-registry": "encryption keys",
     "exporters": "exporters",
     "catalog": "the catalog",
-    "associations": "associations of subjects and resources",
-    "associations:batch": "associations of subjects and resources",
     "v1": "other metadata of the server",
 }
 
@@ -126,9 +189,6 @@ def find(method: str, words: list[str]) -> tuple[Route, dict[str, str]]:
             if route.method == method:
                 return route, named
             is_there = True
-    if method == "GET" and words[:1] == ["associations"]:
-        # Confluent's serializers ask before they use a topic's name as the subject, and take 404 for "none"
-        raise of_http(404, "momus' registry keeps no associations of subjects and resources")
     if words and words[0] in UNSERVED and not is_there:
         raise unserved(UNSERVED[words[0]])
     status = 405 if is_there else 404

@@ -11,7 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.registry import contexts
-from broker.registry.records import CLEAR_SUBJECT, CONFIG, CONTEXT, DELETE_SUBJECT, MAX_INT, MODE, SCHEMA, Unread
+from broker.registry.associations.table import Associations
+from broker.registry.records import ASSOC, CLEAR_SUBJECT, CONFIG, CONTEXT, DELETE_SUBJECT, MAX_INT, MODE, SCHEMA, Unread
 from broker.registry.versions import Version, version_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class RegistryState:
     """
 
     __slots__ = (
-        *("_ids", "_unnamed", "by_id", "configs", "contexts", "highest_ids", "modes"),
+        *("_ids", "_unnamed", "associations", "by_id", "configs", "contexts", "highest_ids", "modes"),
         *("referrers", "refused", "subjects"),
     )
     VOLATILE: Final[dict[str, str]] = {
@@ -63,6 +64,7 @@ class RegistryState:
         self.configs: dict[str | None, Json] = {}
         self.modes: dict[str | None, str] = {}
         self.contexts: dict[str, None] = {}  # but the default one
+        self.associations = Associations()
         self.highest_ids: dict[str, int] = {}  # by context
         self.refused: tuple[int, str] = (0, "")
 
@@ -136,6 +138,10 @@ class RegistryState:
             self._ids[named] = (row.id,) if known is None else tuple(sorted({*known, row.id}))
         return len(self._unnamed)
 
+    def is_referenced(self, subject: str) -> bool:
+        """Whether a schema refers, or referred until it was softly deleted, to any version of a subject."""
+        return any(self.referring(subject, each, deleted=True) for each in self.subjects.get(subject, ()))
+
     def with_content(self, subject: str, digest: bytes, *, deleted: bool = False) -> Version | None:
         """The newest version of a subject that has this content."""
         rows = [row for row in self.versions(subject, deleted=deleted) if row.digest == digest]
@@ -181,7 +187,8 @@ class RegistryState:
         named = {key: sorted(keys) for key, keys in self.referrers.items()}
         digests = {row.digest: self.id_of(row.digest, contexts.context_of(row.subject)) for row in self.all_versions()}
         rest = [digests, self._ids, self.configs, self.modes, self.highest_ids, sorted(self.contexts)]
-        return {"versions": rows, "ids": ids, "referrers": named, "rest": rest}
+        associated = [each.to_json() for each in self.associations.rows()]
+        return {"versions": rows, "ids": ids, "referrers": named, "rest": rest, "associations": associated}
 
     # -- replay
 
@@ -199,6 +206,8 @@ class RegistryState:
             assert not isinstance(record.value, Unread)  # that is a SCHEMA's
             mode = None if record.value is None else record.value.get("mode")
             self._replay_setting(self.modes, record, mode if mode in MODES else None)
+        elif record.kind == ASSOC:
+            self.associations.replay(record, timestamp_ms)
         elif record.kind == DELETE_SUBJECT and record.value is not None:
             self._replay_delete_subject(record, timestamp_ms)
         elif record.kind == CLEAR_SUBJECT and record.value is not None:

@@ -86,6 +86,12 @@ def _rule_texts(rule_set: Json) -> Iterator[str]:
     yield str(rule_set.get("enableAt") or "")
 
 
+def guid_of(data: bytes) -> str:
+    """16 bytes as Java writes a UUID."""
+    text = data.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
 class Version:
     """A version of a subject. Made of a record and never changed: a deletion makes another.
 
@@ -141,8 +147,7 @@ class Version:
     @property
     def guid(self) -> str:
         """The digest, as Confluent's registry of version 8 writes it."""
-        text = self.digest.hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        return guid_of(self.digest)
 
     def deleted(self, timestamp_ms: int = 0) -> Version:
         """The same, softly deleted."""

@@ -34,7 +34,7 @@ CLASSES: Final = (
     *("rest.RestApiReferenceVersionsStrictClusterTest", "rest.RestApiRegisterSchemaTagsClusterTest"),
     *("rest.RestApiRejectEmptySubjectClusterTest", "rest.RestApiRequestBodySizeClusterTest"),
     *("rest.RestApiSchemaTooLargeClusterTest", "rest.json.RestApiClusterTest", "rest.protobuf.RestApiClusterTest"),
-    *("protobuf.rest.RestApiSerializerTest", "avro.AvroCompatibilityTest"),
+    *("rest.RestApiAssociationTest", "protobuf.rest.RestApiSerializerTest", "avro.AvroCompatibilityTest"),
     *("client.MockSchemaRegistryClientTest", "client.CachedSchemaRegistryClientTest"),
 )
 

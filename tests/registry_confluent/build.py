@@ -48,7 +48,7 @@ TEST_FILES: Final = (
     "protobuf-serializer/src/test/java/io/confluent/kafka/serializers/protobuf/KafkaProtobufSerializerTest.java",
     "protobuf-serializer/src/test/java/io/confluent/kafka/serializers/protobuf/test/*.java",
 )
-NOT_TESTS: Final = ("RestApiSsl", "RestApiMetadataEncoder", "RestApiAssociation")
+NOT_TESTS: Final = ("RestApiSsl", "RestApiMetadataEncoder")
 RESOURCES: Final = ("client", "core", "json-schema-provider", "schema-serializer", "avro-serializer")
 
 

@@ -17,6 +17,8 @@ IDS: Final = re.compile(r"@ID(\d)")
 GUIDS: Final = re.compile(r"@GUID(\d)")
 PARSED: Final = frozenset((42201, 422, 400, 409, 40901, 500))  # their texts quote parsers, or Java's exceptions
 NAMED: Final = re.compile(r"\b(Schema|id) (\d+)\b")
+ASSOCIATION: Final = 42212  # in a batch, also the code of a schema that is none
+NESTED: Final = frozenset(("results", "result", "error", "associations"))
 UNKNOWN_ID: Final = 999_999_998
 TIMEOUT_S: Final = 120
 
@@ -86,6 +88,8 @@ class Line:
             return [self._compared(each, is_own) for each in answer]
         if not isinstance(answer, dict):
             return answer
+        if "resourceName" in answer and "guid" in answer:  # an association's own, drawn at random
+            answer = {key: value for key, value in answer.items() if key not in ("guid", "createTs", "updateTs")}
         if "guid" in answer and answer["guid"] not in self.guids:
             self.guids.append(answer["guid"])
         if any(not each.startswith("{") for each in answer.get("messages", ())):  # why it is no schema, by a parser
@@ -93,13 +97,15 @@ class Line:
         left_out = {
             "ts",
             *(() if is_own else ("maxId",)),
-            *(("message",) if answer.get("error_code") in PARSED else ()),
+            *(("message",) if _quotes_parser(answer) else ()),
         }
         return {key: self._value(key, value) for key, value in answer.items() if key not in left_out}
 
     def _value(self, key: str, value: Any) -> Any:
         if key == "id" and isinstance(value, int):
             return self._id(value)
+        if key in NESTED or (key == "schema" and isinstance(value, dict)):
+            return self._compared(value, True)
         if key == "message":
             return NAMED.sub(lambda found: f"{found[1]} {self._known_id(found[2])}", value)
         return value
@@ -113,3 +119,9 @@ class Line:
         if number not in self.ids:
             self.ids.append(number)
         return f"id {self.ids.index(number)}"
+
+
+def _quotes_parser(answer: dict[str, Any]) -> bool:
+    """Whether the text of a refusal is one of those that each registry has of its own."""
+    code, text = answer.get("error_code"), str(answer.get("message", ""))
+    return code in PARSED or (code == ASSOCIATION and not text.startswith("The association"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from answers import Answer
-from steps import Step
+from step import Step
 
 INVALID: Final = 42201
+NO_ACTIVE_VERSION: Final = 40907
+CONTEXT_NAMED: Final = re.compile(r":\.cu[0-9a-f]{8}:")
 OK: Final = 200
 
 
@@ -128,6 +131,22 @@ def _registers(step: Step) -> bool:
     return step.method == "POST" and step.path.partition("?")[0].endswith("/versions")
 
 
+def _is_leaked(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    """Whether an alias leads there to a subject of another sequence's context."""
+    has_alias = any("alias" in (step.body or {}) for step in steps if step.path.startswith(("/config", "/contexts")))
+    there = {*CONTEXT_NAMED.findall(json.dumps(theirs.body))}
+    return has_alias and "/schemas/ids/" in steps[-1].path and not there <= {*CONTEXT_NAMED.findall(str(ours.body))}
+
+
+def _is_cached(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    is_kept = theirs.status == OK and "No schema reference found" in str(ours.body)
+    return is_kept and any(step.method == "DELETE" for step in steps) and "references" in json.dumps(steps[-1].body)
+
+
+def _is_last(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
+    return steps[-1].method == "DELETE" and theirs.status == 500 and _code(ours) == NO_ACTIVE_VERSION
+
+
 def _is_unevaluated(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
     return any("unevaluated" in json.dumps(step.body) for step in steps)
 
@@ -148,6 +167,17 @@ REASONS: Final[tuple[Reason, ...]] = (
         ends=False,
     ),
     Reason("context", "A registration that is refused leaves no context; there it does.", _is_left, ends=False),
+    Reason(
+        "alias",
+        "An id is looked up by an alias within its context; Confluent's looks there into all of them.",
+        _is_leaked,
+        ends=False,
+    ),
+    Reason(
+        "cached",
+        "A schema that refers to a deleted one is none; Confluent's takes one that it has parsed before the deletion.",
+        _is_cached,
+    ),
     Reason("empty", "IMPORT takes no schema that is empty; there it does.", _is_empty),
     Reason("type", "A type that is none is told before the mode in any request.", _is_no_type, ends=False),
     Reason("store", "Confluent's registry has lost its Kafka, on a machine that is busy.", _has_failed),

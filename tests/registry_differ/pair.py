@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from answers import Answer
 from explained import REASONS, Reason, in_one_form
-from steps import Step
+from step import Step
 
 
 class Registry(Protocol):

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import quote
 
+from associating import ASSOCIATING
 from material import CONTEXT, METADATA, RULES, Material
 from schemas import Reference, referable
+from step import Step
 
 LEVELS: Final = ("NONE", "BACKWARD", "FORWARD", "FULL", "BACKWARD_TRANSITIVE", "full_transitive", "backward")
 MODES: Final = ("READWRITE", "READONLY", "IMPORT", "READONLY_OVERRIDE", "FORWARD", "import")
 VERSIONS: Final = ("1", "2", "latest", "1", "2", "3", "-1", "0", "x", "99999999999")
 FORMATS: Final = ("resolved", "ignore_extensions", "serialized", "bad", "")
-
-
-class Step(NamedTuple):
-    """One request; `body` None: it has none."""
-
-    method: str
-    path: str
-    body: Any = None
 
 
 def sequence(rng: random.Random) -> list[Step]:
@@ -37,7 +31,8 @@ def sequence(rng: random.Random) -> list[Step]:
         material.referred.append(Reference(schema_type, name, f"s{number}"))
         path = material.path("subjects", f"s{number}", "versions")
         found.append(Step("POST", path, {"schema": text, "schemaType": schema_type}))
-    kinds = [kind for kind, weight in KINDS for _ in range(weight)]
+    weighted = (*KINDS, *(ASSOCIATING if rng.random() < 0.4 else ()))
+    kinds = [kind for kind, weight in weighted for _ in range(weight)]
     return found + [rng.choice(kinds)(material) for _ in range(rng.randint(2, 12))]
 
 

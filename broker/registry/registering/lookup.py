@@ -16,6 +16,7 @@ from broker.registry.contexts import context_of
 from broker.registry.jobs import Checked, Job, SchemaFaultError, source_of, source_of_version
 from broker.registry.records import AVRO
 from broker.registry.registering.completion import pinned, version_named, with_defaults, without_version
+from broker.registry.registering.tagging import tags_of
 from broker.registry.requests import LATEST, given_schema, subject_of
 from broker.registry.settled import canonical, formatted, normalizes, validates
 from broker.registry.state import FORWARD, IMPORT
@@ -41,6 +42,17 @@ def look_up(state: RegistryState, ask: Ask) -> Steps:
             if row is not None:
                 return (yield from formatted(state, ask, row, row.to_json()))
     raise errors.schema_not_found() if state.has(asked, deleted=is_deleted) else errors.subject_not_found(asked)
+
+
+def with_content_of(state: RegistryState, ask: Ask, subject: str) -> Search:
+    """The version of a subject that has the schema of a registration, with its tags. Errors: RegistryError."""
+    content, tags = given_schema(ask).content, tags_of(ask.body, "schemaTagsToAdd", "schemaTagsToRemove")
+    if not content.schema.strip():
+        return None
+    if tags:
+        found: Found = yield Job(source_of(state, content, subject), tags=tags)
+        content = canonical(subject, content, found, normalized=False)
+    return (yield from _looked_for(state, ask, subject, content))
 
 
 def _looked_for(state: RegistryState, ask: Ask, subject: str, content: Content) -> Search:

@@ -8,9 +8,12 @@ Source:    Confluent's API reference; KafkaSchemaRegistry.register, AbstractSche
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.registry import errors
+from broker.registry.associations.association import STRONG
+from broker.registry.associations.table import Wanted
+from broker.registry.contexts import beside as beside_parent
 from broker.registry.contexts import context_of, prefix_of
 from broker.registry.errors import RegistryError
 from broker.registry.jobs import (
@@ -40,29 +43,63 @@ if TYPE_CHECKING:
     from broker.registry.state import RegistryState
 
 Found = Checked | SchemaFaultError
+OWNING: Final = Wanted(lifecycle=STRONG)
 DEFAULTS: Final = frozenset(("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"))
 
 
 def register(state: RegistryState, ask: Ask) -> Steps:
     """POST /subjects/{subject}/versions. Errors: RegistryError."""
-    subject, given = subject_of(ask, is_new=True), given_schema(ask)
-    tags = tags_of(ask.body, "schemaTagsToAdd", "schemaTagsToRemove")
-    propagates = ask.body.get("propagateSchemaTags") is True
-    looks = not (tags or propagates or DEFAULTS & state.config(subject).keys())
-    if tags:
-        given = given._replace(version=given.version or LATEST, tags=tags)
-    return (yield from _registered(state, ask, subject, given, looks=looks, propagates=propagates))
+    subject = subject_of(ask, is_new=True)
+    return (yield from registered(state, ask, subject)).decision(ask)
 
 
 def tag(state: RegistryState, ask: Ask) -> Steps:
     """POST /subjects/{subject}/versions/{version}/tags. Errors: RegistryError."""
     subject, given = retagged(state, ask)
-    return (yield from _registered(state, ask, subject, given, looks=False))
+    return (yield from _registered(state, ask, subject, given, looks=False)).decision(ask)
+
+
+class Registered(NamedTuple):
+    """A version that is registered; `records`: what makes it, nothing where it is there already."""
+
+    row: Version
+    given: Given
+    records: tuple[Record, ...] = ()
+
+    def decision(self, ask: Ask) -> Decision:
+        """What a registration writes and answers."""
+        return Decision(_answer(ask, self.row, self.given, is_new=bool(self.records)), self.records)
+
+
+Making = Generator[Job, Found, Registered]
+
+
+def registered(state: RegistryState, ask: Ask, subject: str, *, beside: tuple[Version, ...] = ()) -> Making:
+    """What registering the schema of a request writes. Errors: RegistryError.
+
+    beside   versions of other subjects that the same request registers, and that are not in the state yet.
+    """
+    given = given_schema(ask)
+    tags = tags_of(ask.body, "schemaTagsToAdd", "schemaTagsToRemove")
+    propagates = ask.body.get("propagateSchemaTags") is True
+    looks = not (tags or propagates or DEFAULTS & state.config(subject).keys())
+    if tags:
+        if not given.content.schema.strip():  # they would be written into that, not into the one before
+            raise errors.invalid_schema("Empty schema")
+        given = given._replace(version=given.version or LATEST, tags=tags)
+    return (yield from _registered(state, ask, subject, given, looks=looks, propagates=propagates, beside=beside))
 
 
 def _registered(
-    state: RegistryState, ask: Ask, subject: str, given: Given, *, looks: bool, propagates: bool = False
-) -> Steps:
+    state: RegistryState,
+    ask: Ask,
+    subject: str,
+    given: Given,
+    *,
+    looks: bool,
+    propagates: bool = False,
+    beside: tuple[Version, ...] = (),
+) -> Making:
     """What registering a schema that was read writes. Errors: RegistryError.
 
     looks        it is first looked for as it was sent, which every mode allows; a schema that is none is told so then.
@@ -76,7 +113,7 @@ def _registered(
     ):
         same = yield from _quick(state, ask, subject, given, examines=refused is not None)
         if same is not None:
-            return Decision(_answer(ask, same, given))
+            return Registered(same, given)
     if refused is not None:
         if given.tags:
             found: Found = yield Job(source_of(state, given.content, subject), tags=given.tags)
@@ -93,14 +130,22 @@ def _registered(
     if isinstance(found, SchemaFaultError) and looks and found.is_of_new:  # one that is there may be none as a new one
         _, same = yield from sent(state, ask, subject, given.content, _wanted(state, subject, given))
         if same is not None and _is_meant(same, given):
-            return Decision(_answer(ask, same, given))
+            return Registered(same, given)
     content = canonical(subject, content, found, normalized=job.normalize)
+    _check_free(state, subject, content)
     same = yield from _there(state, subject, given, content, looks=looks)
     if same is not None:
-        return Decision(_answer(ask, same, given))
+        return Registered(same, given)
     rows = state.versions(subject) if validates(state, subject) and not is_import and not ask.flag("force") else None
     _check_fit(state, subject, content, checked(subject, content, found), rows)
-    return _written(state, ask, subject, given, content, is_import=is_import)
+    return _written(state, subject, given, content, beside, is_import=is_import)
+
+
+def _check_free(state: RegistryState, subject: str, content: Content) -> None:
+    """Errors: RegistryError: a schema refers to a subject that a STRONG association owns."""
+    for each in content.references if state.associations else ():
+        if state.associations.of_subject(beside_parent(subject, each.subject), OWNING):
+            raise errors.not_permitted(f"Subject '{each.subject}' has a strong association and cannot be referenced")
 
 
 def _job(state: RegistryState, ask: Ask, subject: str, given: Given, content: Content, *, is_import: bool) -> Job:
@@ -244,17 +289,19 @@ def why(subject: str, found: Checked) -> str:
 
 
 def _written(
-    state: RegistryState, ask: Ask, subject: str, given: Given, content: Content, *, is_import: bool
-) -> Decision:
-    """The records of a new version, and its answer. Errors: RegistryError."""
+    state: RegistryState, subject: str, given: Given, content: Content, others: tuple[Version, ...], *, is_import: bool
+) -> Registered:
+    """A new version with its records; `others`: what the same request registers. Errors: RegistryError."""
     following, context = next_version(state, subject), context_of(subject)
+    others = tuple(row for row in others if context_of(row.subject) == context)
     if given.version > 0 and given.version != following and not is_import:
         raise errors.invalid_schema("Version is not one more than previous version")
     digest = content.digest()
-    known = state.id_of(digest, context)
+    known = next((row.id for row in others if row.digest == digest), state.id_of(digest, context))
     number = given.number
     if number < 0:
-        number = state.highest_ids.get(context, 0) + 1 if known is None else known
+        highest = max((row.id for row in others), default=0)
+        number = max(state.highest_ids.get(context, 0), highest) + 1 if known is None else known
     elif any(row.digest != digest for row in state.of_id(number, context)):
         raise errors.not_permitted(
             f"Overwrite new schema with id {number} in context {prefix_of(context)} is not permitted."
@@ -269,10 +316,8 @@ def _written(
         and each.version < version
         and not state.referring(subject, each.version, deleted=True)
     ]
-    named = [] if context in state.all_contexts() else [_context(context)]
-    return Decision(
-        _answer(ask, row, given, is_new=True), (*named, *gone, Record(SCHEMA, subject, version, row.to_value()))
-    )
+    named = [] if others or context in state.all_contexts() else [_context(context)]
+    return Registered(row, given, (*named, *gone, Record(SCHEMA, subject, version, row.to_value())))
 
 
 def _context(name: str) -> Record:
@@ -312,30 +357,39 @@ def test_all(state: RegistryState, ask: Ask) -> Steps:
 
 
 def _tested(state: RegistryState, ask: Ask, subject: str, rows: list[Version]) -> Steps:
-    content = given_schema(ask).content
-    if not content.schema.strip():
-        raise errors.invalid_schema("Empty schema")
-    is_verbose = ask.flag("verbose")
+    is_verbose, is_empty = ask.flag("verbose"), not given_schema(ask).content.schema.strip()
     messages: list[str]
     try:
-        level, is_new = level_of(state, subject), is_strict(state, subject)
-        content = content.with_references(pinned(state, subject, content.references))
-        job = Job(
-            source_of(state, content, subject, deleted=not is_new),
-            normalize=normalizes(state, subject, ask),
-            previous=_previous(state, subject, content, rows, level),
-            level=level,
-            validates=validates(state, subject),
-            is_new=is_new,
-            is_lenient=is_lenient(state, subject),
-        )
-        found: Found = yield job
-        made = checked(subject, content, found)
-        messages = [*(_reserved(content, made, rows) if validates(state, subject) else ()), *made.messages]
-        messages = [*messages, _rule(state, subject)] if messages else []
+        messages = yield from messages_of(state, ask, subject, rows)
     except RegistryError as error:
-        if not is_verbose or error.code != errors.invalid_schema("").code:
+        if is_empty or not is_verbose or error.code != errors.invalid_schema("").code:
             raise
         messages = [str(error)]
     answer: dict[str, Any] = {"is_compatible": not messages}
     return Decision({**answer, "messages": messages} if is_verbose else answer)
+
+
+def messages_of(
+    state: RegistryState, ask: Ask, subject: str, rows: list[Version] | None = None
+) -> Generator[Job, Found, list[str]]:
+    """Why the schema of a request does not fit the versions of a subject, or some of them. Errors: RegistryError."""
+    rows = state.versions(subject) if rows is None else rows
+    given = given_schema(ask)
+    content, tags = given.content, tags_of(ask.body, "schemaTagsToAdd", "schemaTagsToRemove")
+    if not content.schema.strip():
+        raise errors.invalid_schema("Empty schema")
+    level, is_new = level_of(state, subject), is_strict(state, subject)
+    content = content.with_references(pinned(state, subject, content.references))
+    job = Job(
+        source_of(state, content, subject, deleted=not is_new),
+        normalize=normalizes(state, subject, ask),
+        previous=_previous(state, subject, content, rows, level),
+        level=level,
+        validates=validates(state, subject),
+        is_new=is_new,
+        tags=tags,
+        is_lenient=is_lenient(state, subject),
+    )
+    made = checked(subject, content, (yield job))
+    messages = [*(_reserved(content, made, rows) if validates(state, subject) else ()), *made.messages]
+    return [*messages, _rule(state, subject)] if messages else []

@@ -49,6 +49,7 @@ LOCAL_HOST: Final = re.compile(r"(localhost|[\d.]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
 REASONS: Final = {
     200: "OK",
     204: "No Content",
+    207: "Multi-Status",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",

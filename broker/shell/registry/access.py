@@ -3,7 +3,8 @@
 A listener with SASL: HTTP's basic authentication by the same users. One with TLS: the registry has TLS too, with the
 same certificate; where clients show certificates, these say who asks. With an authorizer: reading a subject needs
 DESCRIBE on its topic, registering WRITE, deleting DELETE; config and mode need ALTER on the cluster. What a schema
-refers to is read, and needs DESCRIBE. A subject is of the topic that it is named after: `orders-value` and `orders-key`
+refers to is read, and needs DESCRIBE. An association needs that of its subject, and WRITE on the topic that it is of
+where it is made or changed. A subject is of the topic that it is named after: `orders-value` and `orders-key`
 of `orders`, `orders-key-value` of `orders-key`, any other name of itself.
 
 A wrong password waits as long as at a listener: connection.failed.authentication.delay.ms.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.cluster.acls import ALTER, CLUSTER, CLUSTER_NAME, DELETE, DESCRIBE, TOPIC, WRITE
 from broker.registry import routes
+from broker.registry.associations.touched import touched
 from broker.registry.contexts import beside, context_of, normalized
 from broker.registry.errors import RegistryError
 from broker.registry.records import references_of
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from broker.registry.associations.touched import Touched
     from broker.registry.state import RegistryState
     from broker.shell.cluster_server import ClusterServer
     from broker.shell.control.http_requests import Head
@@ -118,6 +121,10 @@ class Access:
             may(OPERATIONS[needs], TOPIC, topic_of(each)) for each in subjects
         ):
             raise _denied(principal, needs, f"topic {topic_of(subjects[0])}")
+        for touch in _touched(call, state):
+            topic = touch.topic or topic_of(touch.subject)
+            if not may(OPERATIONS[touch.needs], TOPIC, topic):
+                raise _denied(principal, touch.needs, f"topic {topic}")
         for each in (*_referred(call, state), *_shown_instead(call, state)):
             if not may(DESCRIBE, TOPIC, topic_of(each)):
                 raise _denied(principal, routes.DESCRIBE, f"topic {topic_of(each)}")
@@ -125,7 +132,11 @@ class Access:
     def shown(self, call: Call, answer: Any, head: Head, principal: str) -> Any:
         """An answer without the subjects that a principal may not see."""
         may = self._asker(head, principal)
-        if may is None or call.route.api not in LISTS:
+        if may is None:
+            return answer
+        if call.route.api == "GetAssociations":
+            return {"results": [_without_hidden(each, may) for each in answer["results"]]}
+        if call.route.api not in LISTS:
             return answer
         names = [each["subject"] if isinstance(each, dict) else each for each in answer]
         return [row for row, name in zip(answer, names, strict=True) if may(DESCRIBE, TOPIC, topic_of(name))]
@@ -139,7 +150,23 @@ class Access:
         return lambda operation, kind, name: bool(guard.authorizer.decide(principal, host, operation, kind, name)[0])
 
 
-LISTS: Final = frozenset(("ListSubjects", "ListSchemas", "ListSubjectsOfId", "ListVersionsOfId"))
+LISTS: Final = frozenset(("ListSubjects", "ListSchemas", "ListSubjectsOfId", "ListVersionsOfId", "ListAssociations"))
+CHANGES: Final = frozenset(("CreateAssociation", "PutAssociation", "DeleteAssociations", "ChangeAssociations"))
+
+
+def _touched(call: Call, state: RegistryState) -> list[Touched]:
+    """What a request changes of associations: it may all of it, or nothing."""
+    return touched(state, call.ask(state), call.route.needs) if call.route.api in CHANGES else []
+
+
+def _without_hidden(result: dict[str, Any], may: May) -> dict[str, Any]:
+    """A result of a batch without the associations of subjects that may not be seen; without any, without its names."""
+    found = result.get("result", {}).get("associations", [])
+    rows = [row for row in found if may(DESCRIBE, TOPIC, topic_of(row["subject"]))]
+    if len(rows) == len(found):
+        return result
+    named = result["result"] if rows else {"resourceType": result["result"]["resourceType"]}
+    return {"result": {**named, **({"associations": rows} if rows else {})}}
 
 
 def topic_of(subject: str) -> str:

@@ -97,7 +97,7 @@ class RegistryHttp(HttpServer):
             text = Text("" if answer is None else media, _written(call, answer))
             if head.method == "GET" and head.keeps_alive and head.data:
                 self._keep(head, text, origin)
-            return (204 if answer is None else 200), text
+            return (204 if answer is None else call.route.status), text
         except RegistryError as error:
             return error.status, _refusal(media, error)
 

@@ -51,6 +51,7 @@ class Written:
         self._ring: Any = cluster.broker.clients.journal
         if self._ring is None:
             return
+        self._status = call.route.status
         self._connection = _Connection(head, principal, cluster.nodes[0].node_id)
         asked = {"route": call.route.api, "method": head.method, "path": head.target, **call.words}
         body = {key: _cut(value) for key, value in call.body.items()}
@@ -60,7 +61,7 @@ class Written:
         """It was served."""
         if self._ring is not None:
             found = answer if isinstance(answer, dict) else {}
-            self._end({"status": 200, **{key: found[key] for key in SHOWN if key in found}}, {})
+            self._end({"status": self._status, **{key: found[key] for key in SHOWN if key in found}}, {})
 
     def refused(self, error: RegistryError) -> None:
         """It was refused."""

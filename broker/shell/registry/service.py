@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from broker.registry.contexts import normalized, out_of_contexts
-from broker.registry.errors import RegistryError, store_failed, too_large, unreadable
+from broker.registry.errors import RegistryError, of_http, store_failed, too_large, unreadable
 from broker.registry.jobs import UNNAMED, Ask, Checked, Decision, Job, SchemaFaultError, Server
 from broker.registry.records import SCHEMA, decode, encode
 from broker.registry.routes import find, words_of
@@ -17,9 +17,7 @@ from broker.shell.registry.store import Store, StoreError
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from broker.registry.jobs import Steps
+    from broker.registry.jobs import Part, Steps
     from broker.registry.records import Record
     from broker.registry.routes import Route
     from broker.registry.state import RegistryState
@@ -27,7 +25,13 @@ if TYPE_CHECKING:
     from broker.shell.registry.examiner import Examiner
 
 MOST_TRIES: Final = 5
-LISTED: Final = ("key", "value", "findTags")  # parameters of which each value counts; of others the first does
+LISTED: Final = (
+    "key",
+    "value",
+    "findTags",
+    "associationType",
+    "lifecycle",
+)  # parameters of which each value counts; of others the first does
 FREE_TRIES: Final = 3  # examinations while others may write
 
 Found = Checked | SchemaFaultError
@@ -36,7 +40,7 @@ Found = Checked | SchemaFaultError
 class Call:
     """One request on its way: its route, and what is asked. Errors: RegistryError: nothing is served there."""
 
-    __slots__ = ("body", "query", "route", "server", "words")
+    __slots__ = ("body", "drawn", "query", "route", "server", "words")
 
     def __init__(self, method: str, target: str, server: Server = UNNAMED) -> None:
         path, _, query = target.partition("?")
@@ -52,6 +56,9 @@ class Call:
             self.route, words = find(method, out_of_contexts(words_of(path), self.query))
         except ValueError as error:
             raise RegistryError(400, 400, str(error)) from None
+        if self.route.is_of_association and server.is_of_7:
+            raise of_http(404, "Not Found")
+        self.drawn = b""
         self.words = {name: unquote(word) for name, word in words.items()}
 
     def ask(self, state: RegistryState) -> Ask:
@@ -61,7 +68,7 @@ class Call:
             words = {**words, "subject": state.alias(normalized(words["subject"]))}
         elif query.get("subject") and "id" in words:
             query = {**query, "subject": state.alias(normalized(query["subject"]))}
-        return Ask(words, query, self.body, self.server)
+        return Ask(words, query, self.body, self.server, self.drawn)
 
 
 class Registry:
@@ -93,16 +100,35 @@ class Registry:
 
     async def serve(self, call: Call) -> Any:
         """The answer. Errors: RegistryError."""
+        if call.route.draws:
+            call.drawn = self.cluster.broker.turn.env.rng.uuid_bytes()
         try:
             if not call.route.writes:
                 return (await self._decide(await self._store.read(), call)).answer
-            return await self._write(call)
+            if call.route.parted:
+                return await self._write_parts(call)
+            return await self._write(lambda state: call.route.load()(state, call.ask(state)))
         except StoreError as error:
             if error.code == ErrorCode.MESSAGE_TOO_LARGE and call.route.api in ("RegisterSchema", "TagSchema"):
                 raise too_large() from None
             raise store_failed(_failed(call.route), str(error)) from None
 
-    async def _write(self, call: Call) -> Any:
+    async def _write_parts(self, call: Call) -> Any:
+        """Decide and append one part after the other. Errors: RegistryError, StoreError."""
+        parts = call.route.load_parts()(call.ask(await self._store.read()))
+        try:
+            part = next(parts)
+            while True:
+                try:
+                    answer = await self._write(part)
+                except RegistryError as error:
+                    part = parts.throw(error)
+                else:
+                    part = parts.send(answer)
+        except StopIteration as end:
+            return end.value
+
+    async def _write(self, decide: Part) -> Any:
         """Decide and append, with nothing between. Errors: RegistryError, StoreError.
 
         A schema is examined while others may write, so that one that takes long holds none of them up. Where the
@@ -112,10 +138,10 @@ class Registry:
         faults: dict[Job, SchemaFaultError] = {}  # what is no schema, is none beside any other
         for tried in range(MOST_TRIES):
             async with self._writing:
-                made = _decided(await self._store.read(), call, known, faults)
+                made = _decided(decide(await self._store.read()), known, faults)
                 if isinstance(made, Job) and tried >= FREE_TRIES:
                     await self._examine(made, known, faults)
-                    made = _decided(await self._store.read(), call, known, faults)
+                    made = _decided(decide(await self._store.read()), known, faults)
                 if isinstance(made, Decision):
                     if made.records:
                         await self._append(made.records)
@@ -144,8 +170,7 @@ class Registry:
             faults[_alone(job)] = found
 
     async def _decide(self, state: RegistryState, call: Call) -> Decision:
-        serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
-        made = serve(state, call.ask(state))
+        made = call.route.load()(state, call.ask(state))
         return await self._driven(made) if isinstance(made, Generator) else made
 
     async def _driven(self, steps: Steps) -> Decision:
@@ -159,12 +184,8 @@ class Registry:
             return found
 
 
-def _decided(
-    state: RegistryState, call: Call, known: dict[Job, Found], faults: dict[Job, SchemaFaultError]
-) -> Decision | Job:
+def _decided(made: Decision | Steps, known: dict[Job, Found], faults: dict[Job, SchemaFaultError]) -> Decision | Job:
     """What a request does, by what was found out; else what has to be found out. Errors: RegistryError."""
-    serve: Callable[[RegistryState, Ask], Decision | Steps] = call.route.load()
-    made = serve(state, call.ask(state))
     if not isinstance(made, Generator):
         return made
     try:

@@ -8,11 +8,12 @@ import ssl
 import urllib.error
 import urllib.request
 
+NO_CONTENT = 204
 MEDIA = "application/vnd.schemaregistry.v1+json"
 
 
 class RegistryClient:
-    """`ask` returns the answer, or (status, error_code, message) of a refusal."""
+    """`ask` returns the answer, None where there is none, or (status, error_code, message) of a refusal."""
 
     def __init__(self, url, login=None, context: ssl.SSLContext | None = None):
         self.url = url
@@ -27,6 +28,8 @@ class RegistryClient:
         try:
             with urllib.request.urlopen(request, timeout=60, context=self.context) as reply:
                 text = reply.read()
+                if reply.status == NO_CONTENT:
+                    return None
                 return json.loads(text) if reply.headers["Content-Type"].endswith("json") else text
         except urllib.error.HTTPError as refusal:
             with refusal:

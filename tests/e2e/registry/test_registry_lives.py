@@ -34,6 +34,7 @@ def contents(registry):
         registry.ask("GET", "/schemas?deleted=true"),
         registry.ask("GET", "/config/orders"),
         registry.ask("GET", "/mode"),
+        registry.ask("GET", "/associations/resources/cluster/-"),
     )
 
 
@@ -43,8 +44,13 @@ def fill(registry):
     registry.register("bills", '{"type":"object"}', schemaType="JSON")
     registry.ask("DELETE", "/subjects/bills")
     registry.ask("PUT", "/config/orders", {"compatibility": "FULL"})
+    for name, rows in {"orders": [{"subject": "orders"}], "paid": [{"schema": {"schema": '"int"'}}]}.items():
+        resource = {"resourceName": name, "resourceNamespace": "cluster", "resourceId": name}
+        registry.ask("POST", "/associations", {**resource, "associations": rows})
     registry.ask("PUT", "/mode", {"mode": "READONLY"})
-    return contents(registry)
+    found = contents(registry)
+    assert [row["lifecycle"] for row in found[3]] == ["WEAK", "STRONG"]
+    return found
 
 
 def test_state_survives_kill_and_restart_on_the_same_port(broker, registry):

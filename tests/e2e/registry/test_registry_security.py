@@ -171,3 +171,24 @@ def test_clients_of_the_registry_get_their_settings():
             broker.client_config("ruby-registry")
     with Broker() as broker:
         assert broker.client_config("confluent-registry") == {"url": broker.registry_url}
+
+
+def test_association_needs_what_its_subject_and_its_topic_need(broker):
+    root, alice, bob = (RegistryClient(broker.registry_url, login) for login in ("root:r", "alice:a", "bob:b"))
+
+    def associate(who, name, subject):
+        resource = {"resourceName": name, "resourceNamespace": "cluster", "resourceId": name}
+        return who.ask("POST", "/associations", {**resource, "associations": [{"subject": subject}]})
+
+    assert associate(alice, "bills", "orders-value")[:2] == (403, 40301)
+    assert associate(alice, "orders", "bills-value")[:2] == (403, 40301)
+    assert associate(alice, "orders", "orders-value")["associations"][0]["subject"] == "orders-value"
+    assert associate(root, "bills", "bills-value")["associations"]
+    listed = [row["subject"] for row in bob.ask("GET", "/associations/resources/cluster/-")]
+    asked = {"requests": [{"resourceId": "bills"}, {"resourceId": "orders"}]}
+    seen, hidden = bob.ask("POST", "/associations:batchGet", asked)["results"]
+    assert listed == [row["subject"] for row in seen["result"]["associations"]] == ["bills-value"]
+    assert hidden == {"result": {"resourceType": "topic"}}
+    assert alice.ask("DELETE", "/associations/resources/orders")[:2] == (403, 40301)
+    for name in ("orders", "bills"):
+        assert root.ask("DELETE", f"/associations/resources/{name}") is None

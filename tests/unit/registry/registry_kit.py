@@ -26,18 +26,41 @@ class RegistryKit:
         self.state = RegistryState()
         self.log: list[tuple[bytes, bytes | None]] = []
         self.jobs = 0
+        self.requests = 0
 
     def ask(self, method, target, body=None):
         try:
             call = Call(method, target, self.server)
             call.body = body or {}
-            made = call.route.load()(self.state, call.ask(self.state))
-            decision = self.driven(made) if hasattr(made, "send") else made
+            self.requests += 1
+            call.drawn = self.requests.to_bytes(16, "big")
+            if call.route.parted:
+                answer = self.parted(call.route.load_parts()(call.ask(self.state)))
+            else:
+                answer = self.written(call.route.load()(self.state, call.ask(self.state)))
         except RegistryError as error:
             return error.status, error.as_of(self.server.release).code, str(error)
+        return json.loads(json.dumps(answer))
+
+    def written(self, made):
+        """Append what was decided. Returns the answer."""
+        decision = self.driven(made) if hasattr(made, "send") else made
         for record in decision.records:
             self.append(*encode(record))
-        return json.loads(json.dumps(decision.answer))
+        return decision.answer
+
+    def parted(self, parts):
+        try:
+            part = next(parts)
+            while True:
+                try:
+                    answer = self.written(part(self.state))
+                except RegistryError as error:
+                    part = parts.throw(error)
+                else:
+                    part = parts.send(answer)
+        except StopIteration as end:
+            return end.value
 
     def driven(self, steps):
         try:

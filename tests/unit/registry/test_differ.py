@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "registry_differ"
 def differ(monkeypatch):
     """The modules of tests/registry_differ."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    names = ("answers", "explained", "material", "pair", "schemas", "steps")
+    names = ("answers", "associating", "explained", "material", "pair", "schemas", "step", "steps")
     for each in names:
         monkeypatch.delitem(sys.modules, each, raising=False)
     import pair
@@ -40,10 +40,10 @@ class Registry:
 
 
 def compared(differ, fault):
-    pair, steps = differ
+    pair, _ = differ
     made = pair.Pair(*(Registry(pair, each) for each in (0, fault)))
     rows = [
-        steps.Step(*each.split())
+        pair.Step(*each.split())
         for each in ("GET /a", "DELETE /b", "GET /c", "DELETE /d", "PUT /e", "GET /f", "GET /g")
     ]
     return made, made.difference(rows)

@@ -119,3 +119,10 @@ def test_referenced_version_is_not_deleted(registry):
 
 def test_method_that_a_path_has_not_is_405(orders):
     assert orders.ask("PUT", "/subjects")[1] == 405
+
+
+def test_latest_version_that_is_deleted_is_not_there(registry):
+    registry.register("s", '"int"')
+    assert registry.ask("DELETE", "/subjects/s/versions/latest") == 1
+    assert registry.ask("DELETE", "/subjects/s/versions/latest") == (404, 40402, "Version -1 not found.")
+    assert registry.ask("DELETE", "/subjects/s/versions/1")[:2] == (404, 40406)

@@ -120,3 +120,10 @@ def test_record_is_named_with_its_namespace_or_without(registry):
     registered(registry, RECORD, "AVRO", schemaTagsToAdd=tags("Order", "sr_record", "X"))
     found = registry.ask("GET", "/subjects/s/versions/1?findTags=X")["schemaTags"]
     assert found == tags("shop.Order", "sr_record", "X")
+
+
+@pytest.mark.parametrize("text", ["", " ", None])
+def test_tags_are_written_into_no_schema_but_the_one_that_is_sent(registry, text):
+    registered(registry, RECORD, "AVRO")
+    added = tags("shop.Order", "sr_record", "X")
+    assert registry.ask("POST", "/subjects/s/versions", {"schema": text, "schemaTagsToAdd": added})[:2] == (422, 42201)
