@@ -3,7 +3,8 @@
     python3 tools/doc_code.py       called by tools/test_clients.sh
 
 Each block of docs/languages.md and docs/coming-from.md in Go, Java or JavaScript becomes a file in a folder `documents`
-of the orders suite in that language. A block of Java is without its imports, which its page names in words.
+of the orders suite in that language. A block of Java is without its imports, which its page names in words; one of
+JavaScript is for node:test, unless its first line says that it is for vitest.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ FOLDERS = {
     "js": CLIENTS / "node/orders/documents",
 }
 JAVA_IMPORTS = """\
-import static momus.Word.*;
+import static test.momus.Word.*;
 import static org.junit.jupiter.api.Assertions.*;
 
 import java.util.*;
-import momus.*;
+import test.momus.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.serialization.*;
 import org.junit.jupiter.api.*;
@@ -44,7 +45,7 @@ def write(page: str, number: int, language: str, text: str) -> None:
     """One block, as a file of a suite: a package of its own in Go and Java, since two blocks may use one name."""
     name = f"{page.removesuffix('.md').replace('-', '')}{number}"
     folder = FOLDERS[language] if language == "js" else FOLDERS[language] / name
-    file = f"{name}.test.js"
+    file = f"{name}.spec.js" if text.startswith("// vitest\n") else f"{name}.test.js"
     if language == "go":
         file = f"{name}_test.go"
     elif language == "java":

@@ -51,7 +51,7 @@ FOLLOWERS = (
     Follower("clients/go/go.mod", r"^module (\S+)$", "go_module"),
     Follower("clients/go/find.go", r'^const modulePath = "(.+)"', "go_module"),
     Follower("clients/go/process.go", r'^const Version = "(.+)"$', "version"),
-    Follower("clients/junit/src/main/java/momus/Momus.java", r'String VERSION = "(.+)";$', "version"),
+    Follower("clients/junit/src/main/java/test/momus/Momus.java", r'String VERSION = "(.+)";$', "version"),
     Follower("clients/junit/pom.xml", r"^  <groupId>(.+)</groupId>$", "maven_group"),
     Follower("clients/junit/pom.xml", r"^  <artifactId>(.+)</artifactId>$", "maven_artifact"),
     Follower("clients/junit/pom.xml", r"^  <version>(.+)</version>$", "version"),

@@ -120,11 +120,11 @@ def make_go(folder: Path) -> None:
 
 
 def make_maven(folder: Path) -> None:
-    """The extension, its sources and its pom, as a repository that `<url>file://...` names."""
+    """The extension, its sources, its Javadoc and its pom, as a repository that `<url>file://...` names."""
     needs("java", "mvn")
     pom = REPOSITORY / "clients" / "junit" / "pom.xml"
     target = f"-DaltDeploymentRepository=release::file://{folder}"
-    run("mvn", "-B", "-q", "-f", pom, "-DskipTests", "package", "source:jar-no-fork", DEPLOY, target)
+    run("mvn", "-B", "-q", "-f", pom, "-DskipTests", "package", DEPLOY, target)
 
 
 def make_lists(folder: Path) -> None:

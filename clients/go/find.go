@@ -32,11 +32,11 @@ func Find() ([]string, error) {
 		return []string{found}, nil
 	}
 	folder, _ := cacheFolder()
-	return nil, fmt.Errorf("momus: there is no momus: set MOMUS_COMMAND to how it is started, or put it on the PATH (pip install momus), or "+
+	return nil, fmt.Errorf("momus: there is no momus: set MOMUS_COMMAND to how it is started, or put it on the PATH (its wheel, installed by pip), or "+
 		"unpack %s into %s by `go run %s/install FILE`", archiveName(), folder, modulePath)
 }
 
-const modulePath = "momus" // of go.mod
+const modulePath = "momus.test/momus" // of go.mod
 
 // archiveName is what the archive of the binary for this machine is called.
 func archiveName() string {

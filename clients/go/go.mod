@@ -1,3 +1,3 @@
-module momus
+module momus.test/momus
 
 go 1.23

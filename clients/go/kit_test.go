@@ -63,7 +63,7 @@ func run(do func(t *inner)) *inner {
 
 // greet sends an ApiVersions v0 and waits for the answer, or the end of the connection.
 func greet(t TB, cluster *Cluster) {
-	client, err := net.Dial("tcp", strings.Split(cluster.BootstrapServers, ",")[0])
+	client, err := net.Dial("tcp", cluster.Addresses[0])
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -95,6 +95,23 @@ func TestEachTestHasAClusterOfItsOwnInOneProcess(t *testing.T) {
 	left, err := process.Clusters(context.Background())
 	if err != nil || slices.ContainsFunc(left, func(name string) bool { return names[name] }) {
 		t.Fatal("clusters are there after their tests", left, err)
+	}
+}
+
+func TestAddressesAreOneForEachBroker(t *testing.T) {
+	cluster := New(t, ClusterOptions{Brokers: 3})
+	if len(cluster.Addresses) != 3 || strings.Join(cluster.Addresses, ",") != cluster.BootstrapServers {
+		t.Fatal(cluster.Addresses, cluster.BootstrapServers)
+	}
+	for _, address := range cluster.Addresses {
+		client, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Close()
+	}
+	if fork := cluster.Fork(t); len(fork.Addresses) != 3 || fork.Addresses[0] == cluster.Addresses[0] {
+		t.Fatal(fork.Addresses)
 	}
 }
 

@@ -4,7 +4,7 @@
 //	func TestBilling(t *testing.T) {
 //		cluster := momus.New(t, momus.ClusterOptions{})
 //		refused := cluster.Faults.InjectError("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", momus.Once)
-//		... the program under test, with a client on cluster.BootstrapServers ...
+//		... the program under test, with a client on cluster.Addresses ...
 //		cluster.WaitForCommitted("billing", momus.Offsets{"orders": {0: 1}}, 10*time.Second)
 //	}
 //
@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 )
 
@@ -52,8 +53,9 @@ type ClusterOptions struct {
 // Cluster is one cluster of a process. A call that is refused ends the test.
 type Cluster struct {
 	Name             string
-	ID               string // as clients of Kafka see it
-	BootstrapServers string
+	ID               string   // as clients of Kafka see it
+	BootstrapServers string   // one text, for clients that take HOST:PORT,HOST:PORT
+	Addresses        []string // one HOST:PORT each, for clients that take a list: a client that is given BootstrapServers as one address finds no broker
 	Warnings         []string // settings without effect whose names are probably wrong
 
 	Faults       *Faults
@@ -162,6 +164,7 @@ func (p *Process) cluster(tb TB, made described) *Cluster {
 
 func (c *Cluster) found(made described) {
 	c.Name, c.ID, c.BootstrapServers, c.Warnings = made.Name, made.ClusterID, made.BootstrapServers, made.Warnings
+	c.Addresses = strings.Split(made.BootstrapServers, ",")
 }
 
 // wired lets the parts of a cluster ask as it does.

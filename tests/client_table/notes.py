@@ -25,6 +25,8 @@ Settings are the clients' own but for these: they wait 10 s for a reply (`reques
 `request.timeout.ms`, `RequestTimeoutOverhead`, `Net.ReadTimeout`, `requestTimeout`), try for 30 s in all where that can
 be set (`delivery_timeout_ms`, `message.timeout.ms`, `delivery.timeout.ms` and `default.api.timeout.ms`, `RetryTimeout`
 and `RecordDeliveryTimeout`), do not commit by themselves but by a call that waits, and begin with the earliest record.
+The commit is where their users make it: in the loop that polls, for sarama in `ConsumeClaim` and for kafkajs in
+`eachMessage`, whose handlers throw on what a commit throws.
 Groups are classic. A cluster has one broker and one partition.
 
 **A cell** says after how many seconds the client is well again (the median): a producer when a record that it was told
@@ -94,6 +96,15 @@ NOTES: dict[str, tuple[Note, ...]] = {
         ),
     ),
     "kafkajs": (
+        Note(
+            tuple(
+                ("OffsetCommit", row)
+                for row in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "damaged reply")
+            ),
+            "What a commit throws inside `eachMessage` stops the consumer for good: it leaves the group, with a "
+            "`consumer.crash` event whose `restart` is false. Called from elsewhere the same commit throws, and the "
+            "consumer joins again. Catch what it throws, or start the consumer again on that event.",
+        ),
         Note(
             tuple((api, "no answer") for api in ("Metadata", "Produce", "Fetch", "OffsetCommit", "Heartbeat")),
             "It sends a request whose reply does not come again on the same connection, and opens no other: "

@@ -1,6 +1,6 @@
 // Command install unpacks the binary of momus into the cache folder, where the kit finds it.
 //
-//	go run momus/install momus-VERSION-linux-x86_64.tar.gz
+//	go run momus.test/momus/install momus-VERSION-linux-x86_64.tar.gz
 //
 // Beside the archive its checksum must be, in a file of its name with .sha256 after it.
 package main
@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"momus"
+	"momus.test/momus"
 )
 
 func main() {

@@ -2,21 +2,19 @@ package libraries
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-type confluent struct{ settings map[string]string }
+type confluent struct{ servers string }
 
-func newConfluent(settings map[string]string) client { return &confluent{settings} }
+func newConfluent(addresses []string) client { return &confluent{strings.Join(addresses, ",")} }
 
 func (c *confluent) config(more map[string]kafka.ConfigValue) *kafka.ConfigMap {
-	config := kafka.ConfigMap{}
-	for key, value := range c.settings {
-		config[key] = value
-	}
+	config := kafka.ConfigMap{"bootstrap.servers": c.servers}
 	for key, value := range more {
 		config[key] = value
 	}

@@ -1,4 +1,4 @@
-module momus/libraries
+module momus.test/libraries
 
 go 1.26.0
 
@@ -6,7 +6,7 @@ require (
 	github.com/IBM/sarama v1.61.1
 	github.com/confluentinc/confluent-kafka-go/v2 v2.11.1
 	github.com/segmentio/kafka-go v0.4.51
-	momus v0.0.0
+	momus.test/momus v0.0.0
 )
 
 require (
@@ -26,4 +26,4 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 )
 
-replace momus => ../
+replace momus.test/momus => ../

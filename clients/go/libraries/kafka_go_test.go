@@ -8,12 +8,12 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-type kafkaGo struct{ broker string }
+type kafkaGo struct{ brokers []string }
 
-func newKafkaGo(settings map[string]string) client { return &kafkaGo{settings["bootstrap.servers"]} }
+func newKafkaGo(addresses []string) client { return &kafkaGo{addresses} }
 
 func (c *kafkaGo) produce(ctx context.Context, values []string) error {
-	writer := &kafka.Writer{Addr: kafka.TCP(c.broker), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+	writer := &kafka.Writer{Addr: kafka.TCP(c.brokers...), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
 	defer writer.Close()
 	messages := []kafka.Message{}
 	for _, value := range values {
@@ -24,7 +24,7 @@ func (c *kafkaGo) produce(ctx context.Context, values []string) error {
 
 func (c *kafkaGo) bill(ctx context.Context, count int) ([]string, error) {
 	reader := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{c.broker}, GroupID: group, Topic: topic, StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond,
+		Brokers: c.brokers, GroupID: group, Topic: topic, StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond,
 	})
 	defer reader.Close()
 	values, last := []string{}, kafka.Message{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"momus"
+	"momus.test/momus"
 )
 
 const (
@@ -23,13 +23,13 @@ type client interface {
 	bill(ctx context.Context, count int) ([]string, error)
 }
 
-func billed(t *testing.T, made func(settings map[string]string) client) {
+func billed(t *testing.T, made func(addresses []string) client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cluster := momus.New(t, momus.ClusterOptions{Topics: map[string]int{topic: 1}, Config: map[string]string{"group.initial.rebalance.delay.ms": "0"}})
+	cluster := momus.New(t, momus.ClusterOptions{Brokers: 3, Topics: map[string]int{topic: 1}, Config: map[string]string{"group.initial.rebalance.delay.ms": "0"}})
 	refused := cluster.Faults.InjectError("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", momus.Once)
-	service := made(map[string]string{"bootstrap.servers": cluster.BootstrapServers})
+	service := made(cluster.Addresses)
 
 	if err := service.produce(ctx, []string{"coffee", "tea", "water"}); err != nil {
 		t.Fatal(err)

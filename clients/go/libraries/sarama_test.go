@@ -13,12 +13,12 @@ type saramaClient struct {
 	config  *sarama.Config
 }
 
-func newSarama(settings map[string]string) client {
+func newSarama(addresses []string) client {
 	config := sarama.NewConfig()
 	config.Producer.Return.Successes = true
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Group.Rebalance.Timeout = 5 * time.Second
-	return &saramaClient{[]string{settings["bootstrap.servers"]}, config}
+	return &saramaClient{addresses, config}
 }
 
 func (c *saramaClient) produce(_ context.Context, values []string) error {

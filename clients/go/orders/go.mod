@@ -1,8 +1,8 @@
-module momus/orders
+module momus.test/orders
 
 go 1.26.0
 
-require momus v0.0.0
+require momus.test/momus v0.0.0
 
 require (
 	github.com/klauspost/compress v1.20.3 // indirect
@@ -11,4 +11,4 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.15.1 // indirect
 )
 
-replace momus => ../
+replace momus.test/momus => ../

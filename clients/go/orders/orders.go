@@ -26,9 +26,9 @@ var Fenced = errors.New("another worker has this name")
 type Worker struct{ session *kgo.GroupTransactSession }
 
 // Start takes over from whoever worked under this name before: that one is fenced.
-func Start(ctx context.Context, brokers, name string) (*Worker, error) {
+func Start(ctx context.Context, brokers []string, name string) (*Worker, error) {
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(strings.Split(brokers, ",")...),
+		kgo.SeedBrokers(brokers...),
 		kgo.ClientID(name),
 		kgo.TransactionalID(name),
 		kgo.TransactionTimeout(time.Minute),

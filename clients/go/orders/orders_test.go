@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"momus"
+	"momus.test/momus"
 )
 
 const count = 20
@@ -45,7 +45,7 @@ var (
 
 func worker(t *testing.T, cluster *momus.Cluster) *Worker {
 	t.Helper()
-	made, err := Start(context.Background(), cluster.BootstrapServers, "orders-1")
+	made, err := Start(context.Background(), cluster.Addresses, "orders-1")
 	if err != nil {
 		t.Fatal(err)
 	}

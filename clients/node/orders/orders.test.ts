@@ -67,7 +67,7 @@ for (const api of STEPS)
 async function atTheEnd(cluster: Cluster, service: Orders, then: () => Promise<void>): Promise<void> {
   const held = await cluster.faults.hold("EndTxn", { when: "before", trigger: once });
   const working = service.work(COUNT).catch(() => {});
-  await held.waitUntilHeld(1, 60_000);
+  await held.waitUntilHeld({ timeoutMs: 60_000 });
   await then();
   await service.die();
   await working;

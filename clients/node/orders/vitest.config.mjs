@@ -1,1 +1,1 @@
-export default { test: { include: ["runners/vitest.spec.mjs"], globalSetup: "momus-kit/global-setup", testTimeout: 60_000 } };
+export default { test: { include: ["runners/vitest.spec.mjs", "runners/fixture.spec.ts", "documents/*.spec.js"], globalSetup: "momus-kit/global-setup", testTimeout: 60_000 } };

@@ -84,6 +84,9 @@ export class Cluster implements Side {
   readonly certificates: Certificates;
   /** Settings without effect whose names are probably wrong. */
   readonly warnings: string[];
+  /** Ends each call of the cluster, but for its end: that of the test, where its runner has one. */
+  signal: AbortSignal | undefined;
+  private readonly deferred: (() => unknown)[] = [];
   private servers: string;
   private isOpen = true;
   private readonly forks: Cluster[] = [];
@@ -104,8 +107,10 @@ export class Cluster implements Side {
     this.certificates = new Certificates(this);
   }
 
-  async ask<T = Json>(method: string, suffix: string, sent?: unknown): Promise<T> {
-    return this.momus.control.ask<T>(method, this.path + suffix, sent);
+  /** Makes a call, which ends with the signal, or with that of the cluster. */
+  async ask<T = Json>(method: string, suffix: string, sent?: unknown, signal?: AbortSignal): Promise<T> {
+    const ends = signal && this.signal ? AbortSignal.any([signal, this.signal]) : (signal ?? this.signal);
+    return this.momus.control.ask<T>(method, this.path + suffix, sent, ends);
   }
 
   /** What clients take: HOST:PORT,HOST:PORT. */
@@ -182,6 +187,7 @@ export class Cluster implements Side {
   /** Another cluster that goes on from this one as it is now. It is verified and removed with this one, or by its `close`. */
   async fork(snapshot?: string): Promise<Cluster> {
     const fork = new Cluster(this.momus, await this.ask<Described>("POST", "/fork", { snapshot }));
+    fork.signal = this.signal;
     this.forks.push(fork);
     return fork;
   }
@@ -244,6 +250,23 @@ export class Cluster implements Side {
     await this.ask("DELETE", "/recording");
   }
 
+  /** Calls this, such as the end of a service that uses the cluster, before the cluster is verified and removed: the last first. */
+  defer(call: () => unknown): void {
+    this.deferred.push(call);
+  }
+
+  /** Makes the calls that were deferred; the first error is thrown when all are made. */
+  async settle(): Promise<void> {
+    const errors: unknown[] = [];
+    for (let call = this.deferred.pop(); call; call = this.deferred.pop())
+      try {
+        await call();
+      } catch (error) {
+        errors.push(error);
+      }
+    if (errors.length) throw errors[0];
+  }
+
   /** What a test must fail for: a sentence for each fault that never acted and each expectation that is not met. */
   async unmet(): Promise<string[]> {
     const mine = await this.ask<{ unmet: string[] }>("GET", "/verify");
@@ -260,7 +283,9 @@ export class Cluster implements Side {
   /** Verifies and removes the cluster and its forks. A second call does nothing. */
   async close(): Promise<void> {
     if (!this.isOpen) return;
+    this.signal = undefined;
     try {
+      await this.settle();
       await this.verify();
     } finally {
       await this.drop();
@@ -271,6 +296,7 @@ export class Cluster implements Side {
   async drop(): Promise<void> {
     if (!this.isOpen) return;
     this.isOpen = false;
+    this.signal = undefined;
     for (const each of this.forks) await each.drop();
     for (const each of this.folders) await rm(each, { recursive: true, force: true });
     await this.ask("DELETE", "");

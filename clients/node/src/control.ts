@@ -29,19 +29,22 @@ export class Control {
   constructor(readonly address: string, private readonly token = process.env["MOMUS_CONTROL_TOKEN"]) {}
 
   /** Makes a call. Throws MomusError. Fields that a later momus adds are left alone. */
-  async ask<T = Json>(method: string, path: string, body?: unknown): Promise<T> {
-    return JSON.parse(await this.text(method, path, body)) as T;
+  async ask<T = Json>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+    return JSON.parse(await this.text(method, path, body, signal)) as T;
   }
 
-  async text(method: string, path: string, body?: unknown): Promise<string> {
+  /** Throws the reason of the signal where that ends the call. */
+  async text(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<string> {
+    signal?.throwIfAborted();
     this.asked(`${method} ${path}`);
     const headers: Record<string, string> = this.token ? { Authorization: `Bearer ${this.token}` } : {};
     let answer: Response, said: string;
     try {
       const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-      answer = await fetch(`http://${this.address}${path}`, { method, headers, ...sent });
+      answer = await fetch(`http://${this.address}${path}`, { method, headers, ...sent, ...(signal && { signal }) });
       said = await answer.text();
     } catch (error) {
+      signal?.throwIfAborted();
       const why = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
       throw new MomusError(`${method} ${path}: nothing answers at ${this.address}: ${why}`, 0, { cause: error });
     }

@@ -2,7 +2,7 @@
 
 import type { Cluster } from "./cluster.js";
 import { type Json, part } from "./control.js";
-import { wait } from "./groups.js";
+import { type Waiting, wait } from "./groups.js";
 
 export type Trigger =
   | "once" | "every_time" | { on_call: number } | { times: number } | { with_probability: number; seed?: number };
@@ -213,18 +213,18 @@ export class Fault {
     return (await this.state()).held;
   }
 
-  /** Waits until it keeps n requests or replies. */
-  async waitUntilHeld(n = 1, timeoutMs = 10_000): Promise<void> {
-    await this.wait("held", n, timeoutMs);
+  /** Waits until it keeps n requests or replies; one unless told otherwise. */
+  async waitUntilHeld(options: Waiting & { n?: number } = {}): Promise<void> {
+    await this.wait("held", options);
   }
 
-  /** Waits until it has acted n times. */
-  async waitUntilHit(n = 1, timeoutMs = 10_000): Promise<void> {
-    await this.wait("hits", n, timeoutMs);
+  /** Waits until it has acted n times; once unless told otherwise. */
+  async waitUntilHit(options: Waiting & { n?: number } = {}): Promise<void> {
+    await this.wait("hits", options);
   }
 
-  private async wait(what: string, n: number, timeoutMs: number): Promise<void> {
-    await wait(this.cluster, `${this.path}/wait`, { [what]: n }, timeoutMs);
+  private async wait(what: string, options: Waiting & { n?: number }): Promise<void> {
+    await wait(this.cluster, `${this.path}/wait`, { [what]: options.n ?? 1 }, options);
   }
 
   /** Lets go the `most` oldest that it keeps; without a number all, and replies still to come. Returns how many. */

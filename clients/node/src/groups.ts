@@ -23,11 +23,20 @@ export interface Waited {
   why: string;
 }
 
+/** How long a call waits, and what ends it before. */
+export interface Waiting {
+  /** 10,000. */
+  timeoutMs?: number;
+  /** Ends the call, which throws the signal's reason. */
+  signal?: AbortSignal;
+}
+
 /** Asks until what is waited for is there. Throws MomusAssertionError: it is not in time. */
-export async function wait<T extends Waited>(cluster: Cluster, suffix: string, body: Json, timeoutMs: number): Promise<T> {
+export async function wait<T extends Waited>(cluster: Cluster, suffix: string, body: Json, waiting: Waiting): Promise<T> {
+  const { timeoutMs = 10_000, signal } = waiting;
   for (const end = Date.now() + timeoutMs; ; ) {
     const timeout_ms = Math.max(0, Math.min(end - Date.now(), LONGEST_MS));
-    const answer = await cluster.ask<T>("POST", `${suffix}?check=false`, { ...body, timeout_ms });
+    const answer = await cluster.ask<T>("POST", `${suffix}?check=false`, { ...body, timeout_ms }, signal);
     if (answer.met) return answer;
     if (Date.now() >= end) throw new MomusAssertionError(`${answer.why}, after ${timeoutMs} ms`);
   }
@@ -50,21 +59,22 @@ export class Groups {
   }
 
   /** Waits until a group has a state and so many members (undefined: any). Returns their ids. */
-  async waitFor(group: string, state: GroupState, members?: number, timeoutMs = 10_000): Promise<string[]> {
-    const found = await wait<Group & Waited>(this.cluster, `/groups${part(group)}/wait`, { state, members }, timeoutMs);
+  async waitFor(group: string, state: GroupState, options: Waiting & { members?: number } = {}): Promise<string[]> {
+    const { members } = options;
+    const found = await wait<Group & Waited>(this.cluster, `/groups${part(group)}/wait`, { state, members }, options);
     return found.members;
   }
 
   /** Waits until a group has committed these offsets, or later ones. */
-  async waitForCommitted(group: string, offsets: Offsets, timeoutMs = 10_000): Promise<void> {
+  async waitForCommitted(group: string, offsets: Offsets, options: Waiting = {}): Promise<void> {
     const rows = Object.entries(offsets).flatMap(([topic, partitions]) =>
       Object.entries(partitions).map(([partition, offset]) => ({ topic, partition: Number(partition), offset })));
-    await wait(this.cluster, `/groups${part(group)}/wait-for-offsets`, { offsets: rows }, timeoutMs);
+    await wait(this.cluster, `/groups${part(group)}/wait-for-offsets`, { offsets: rows }, options);
   }
 
   /** Waits until a group is at most so many records after the ends of its partitions, of all topics or of one. */
-  async waitForLag(group: string, lag: number, topic?: string, timeoutMs = 10_000): Promise<void> {
-    await wait(this.cluster, `/groups${part(group)}/wait-for-lag`, { lag, topic }, timeoutMs);
+  async waitForLag(group: string, lag: number, options: Waiting & { topic?: string } = {}): Promise<void> {
+    await wait(this.cluster, `/groups${part(group)}/wait-for-lag`, { lag, topic: options.topic }, options);
   }
 
   /** Lets the members of a classic group join again; others get the next epoch. Returns their ids. */

@@ -7,11 +7,11 @@ export {
   onCall, once, times, withProbability,
 } from "./faults.js";
 export { find, platformPackage } from "./find.js";
-export { Groups, type Group, type GroupState, type Offsets } from "./groups.js";
+export { Groups, type Group, type GroupState, type Offsets, type Waiting } from "./groups.js";
 export { Journal, type JournalEntry, type JournalFilters, type Limits } from "./journal.js";
 export { Momus, momus, type StartOptions } from "./momus.js";
 export type { Key, Message, Place, Reading, Received } from "./records.js";
 export { Acls, Certificates, Users, type Acl } from "./security.js";
 export { Brokers, Clock, type Broker, type Span } from "./steering.js";
 export { VERSION } from "./version.js";
-export { withCluster } from "./with-cluster.js";
+export { clusterFixture, withCluster } from "./with-cluster.js";

@@ -12,6 +12,8 @@ export interface StartOptions {
   command?: string[];
   /** Further options of `momus serve`. */
   args?: string[];
+  /** Ends the start, and what was started. */
+  signal?: AbortSignal;
 }
 
 export class Momus {
@@ -38,13 +40,21 @@ export class Momus {
       )));
     });
     failed.catch(() => {}); // it may end long after it has served
-    const address = await Promise.race([control(child), failed]);
+    const { signal } = options;
+    const stopped = new Promise<never>((_, reject) => {
+      if (signal?.aborted) reject(signal.reason);
+      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    const address = await Promise.race([control(child), failed, stopped]).catch((error: unknown) => {
+      child.kill();
+      throw error;
+    });
     // What runs the tests ends although this one runs.
     child.unref();
     for (const each of [child.stdin, child.stdout, child.stderr]) (each as unknown as { unref(): void }).unref();
     const made = new Momus(new Control(address), child);
     try {
-      await made.agree();
+      await made.agree(signal);
     } catch (error) {
       await made.close();
       throw error;
@@ -53,17 +63,17 @@ export class Momus {
   }
 
   /** Uses one that runs, by the address of its control endpoint, and with MOMUS_CONTROL_TOKEN. */
-  static async connect(address: string): Promise<Momus> {
+  static async connect(address: string, options: { signal?: AbortSignal } = {}): Promise<Momus> {
     const made = new Momus(new Control(address));
-    await made.agree();
+    await made.agree(options.signal);
     return made;
   }
 
-  private async agree(): Promise<void> {
+  private async agree(signal?: AbortSignal): Promise<void> {
     const at = this.control.address;
     let answer: { version: string; api: number };
     try {
-      answer = await this.control.ask("GET", "/version");
+      answer = await this.control.ask("GET", "/version", undefined, signal);
     } catch (error) {
       if (!(error instanceof MomusError) || error.status !== 404) throw error;
       throw new MomusError(`what serves at ${at} is older than this kit, which is of ${VERSION}: install that version`);

@@ -2,6 +2,7 @@
 
 import type { Cluster } from "./cluster.js";
 import { MomusAssertionError, part } from "./control.js";
+import type { Waiting } from "./groups.js";
 
 export type Key = string | Uint8Array | null;
 
@@ -33,7 +34,7 @@ export interface Received {
   headers: [string, Buffer | null][];
 }
 
-export interface Reading {
+export interface Reading extends Waiting {
   partition?: number;
   /** Of that partition. */
   offset?: number;
@@ -41,8 +42,6 @@ export interface Reading {
   key?: Key;
   /** "committed" leaves out what open and aborted transactions have written. */
   isolation?: "committed" | "uncommitted" | "read_committed" | "read_uncommitted";
-  /** 10,000. */
-  timeoutMs?: number;
 }
 
 const MOST = 10_000; // of one answer
@@ -90,7 +89,7 @@ interface Answer {
 }
 
 export async function consume(cluster: Cluster, topic: string, least: number, reading: Reading): Promise<Received[]> {
-  const { key, timeoutMs = 10_000, ...rest } = reading;
+  const { key, timeoutMs = 10_000, signal, ...rest } = reading;
   const found: Received[] = [];
   const end = Date.now() + timeoutMs;
   let after: { offsets?: Record<string, number>; source?: string } = {};
@@ -101,7 +100,7 @@ export async function consume(cluster: Cluster, topic: string, least: number, re
       ...after,
       least: Math.max(0, Math.min(least - found.length, MOST)),
       timeout_ms: Math.max(0, Math.min(end - Date.now(), LONGEST_MS)),
-    });
+    }, signal);
     for (const each of answer.records)
       found.push({
         topic,

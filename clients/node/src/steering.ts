@@ -24,8 +24,8 @@ interface Time {
 export class Clock {
   constructor(private readonly cluster: Cluster) {}
 
-  private async move(word: string, value: number | boolean): Promise<void> {
-    const answer = await this.cluster.ask<Time>("POST", "/clock", { [word]: value });
+  private async move(word: string, value: number | boolean, signal?: AbortSignal): Promise<void> {
+    const answer = await this.cluster.ask<Time>("POST", "/clock", { [word]: value }, signal);
     if (answer.settled === false) throw new MomusError("the clock has moved, but not all that became due was done in time");
   }
 
@@ -40,13 +40,13 @@ export class Clock {
   }
 
   /** Lets time pass: sessions, transactions and retention expire as they would. Resolves when what became due is done. */
-  async advance(by: Span): Promise<void> {
-    await this.move("advance_ms", inMs(by));
+  async advance(by: Span, options: { signal?: AbortSignal } = {}): Promise<void> {
+    await this.move("advance_ms", inMs(by), options.signal);
   }
 
   /** Goes to a moment that has not passed, and stands there. */
-  async set(at: Date): Promise<void> {
-    await this.move("set", at.getTime());
+  async set(at: Date, options: { signal?: AbortSignal } = {}): Promise<void> {
+    await this.move("set", at.getTime(), options.signal);
   }
 
   /** Stands still at the present moment. */

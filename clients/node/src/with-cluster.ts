@@ -15,6 +15,9 @@ type Made = ClusterOptions | (() => Promise<Cluster>);
  * In the place of options a function may make the cluster, such as a fork of one that has data. When the test is over, it
  * fails for each fault that never acted and each expectation that is not met; the error of a failed test ends with the last
  * requests. With MOMUS_KEEP_FAILED=DIR its whole run is kept there.
+ *
+ * The cluster ends last: after what `cluster.defer` was given, and after what the test gives to `after` of node:test or
+ * `onTestFinished` of vitest. Its calls end with the test, where the runner has a signal for that.
  */
 export function withCluster(
   made: Made,
@@ -22,51 +25,118 @@ export function withCluster(
   run: (cluster: Cluster, ...context: any[]) => Promise<void> | void,
 ): (...context: unknown[]) => Promise<void> {
   return async (...context) => {
-    const keeps = process.env["MOMUS_KEEP_FAILED"];
-    const cluster = typeof made === "function" ? await made() : await (await momus()).cluster(made);
-    if (keeps) await cluster.record();
+    const runner = (context[0] ?? {}) as Runner;
+    const cluster = await begin(made, runner);
+    runner.onTestFinished?.(() => end(cluster, runner)); // vitest calls the last first
     try {
       await run(cluster, ...context);
-      await cluster.verify();
+      if (!hasHooks(runner)) await settled(cluster);
     } catch (error) {
-      throw await told(error, cluster, keeps, nameOf(context));
+      throw await told(error, cluster, runner);
     } finally {
-      await cluster.drop();
+      if (runner.after) runner.after(() => end(cluster, runner)); // node:test calls the first first
+      else if (!hasHooks(runner)) await cluster.drop();
     }
   };
 }
 
+/**
+ * A fixture of vitest: each test that names `cluster` gets one, which is as one of `withCluster` in all else.
+ *
+ *     const test = base.extend<{ cluster: Cluster }>(clusterFixture({ topics: { orders: 6 } }));
+ */
+export function clusterFixture(made: Made = {}): { cluster: (context: Vitest, use: (cluster: Cluster) => Promise<void>) => Promise<void> } {
+  return {
+    // vitest reads here which parts of its context are wanted
+    cluster: async ({ task, signal, onTestFinished }, use) => {
+      const cluster = await begin(made, { task, signal });
+      onTestFinished(() => end(cluster, { task }));
+      await use(cluster);
+    },
+  };
+}
+
+async function begin(made: Made, runner: Runner): Promise<Cluster> {
+  const cluster = typeof made === "function" ? await made() : await (await momus()).cluster(made);
+  cluster.signal = runner.signal;
+  if (keeps()) await cluster.record();
+  return cluster;
+}
+
+const keeps = (): string | undefined => process.env["MOMUS_KEEP_FAILED"] || undefined;
+
+const hasHooks = (runner: Runner): boolean => Boolean(runner.after ?? runner.onTestFinished);
+
+/** What was deferred is done, and nothing is unmet. Throws. */
+async function settled(cluster: Cluster): Promise<void> {
+  cluster.signal = undefined;
+  await cluster.settle();
+  await cluster.verify();
+}
+
+/** The end of a cluster in a hook of its runner, which fails the test for what is thrown here. */
+async function end(cluster: Cluster, runner: Runner): Promise<void> {
+  const failures = runner.task?.result?.errors ?? [];
+  try {
+    await settled(cluster);
+    // The error of a test with a fixture is known only here.
+    if (failures[0] && !failures[0].message?.includes(LAST)) await tell(failures[0], cluster, runner);
+  } catch (error) {
+    throw await told(error, cluster, runner);
+  } finally {
+    await cluster.drop();
+  }
+}
+
+const LAST = "the last requests of momus cluster";
+
 /** The error with the last requests, and where the run is kept. */
-async function told(error: unknown, cluster: Cluster, keeps: string | undefined, test: string): Promise<Error> {
+async function told(error: unknown, cluster: Cluster, runner: Runner): Promise<Error> {
   const failure = error instanceof Error ? error : new Error(String(error));
+  await tell(failure, cluster, runner);
+  return failure;
+}
+
+async function tell(failure: Failure, cluster: Cluster, runner: Runner): Promise<void> {
+  cluster.signal = undefined;
   const more: string[] = [];
   try {
     const lines = await cluster.journal.last();
-    if (lines.length) more.push(`the last requests of momus cluster ${cluster.name}:`, ...lines);
-    if (keeps) {
-      const file = join(keeps, `${test.replace(/[^\w.-]+/g, "_")}-${cluster.name}.momus`);
-      await mkdir(keeps, { recursive: true });
+    if (lines.length) more.push(`${LAST} ${cluster.name}:`, ...lines);
+    const folder = keeps();
+    if (folder) {
+      const file = join(folder, `${nameOf(runner).replace(/[^\w.-]+/g, "_")}-${cluster.name}.momus`);
+      await mkdir(folder, { recursive: true });
       await writeFile(file, await cluster.recording(), { mode: 0o600 });
       more.push(`the run is kept: momus replay ${file}`);
     }
   } catch (why) {
     more.push(`momus could not be asked for its last requests: ${String(why)}`);
   }
-  if (more.length) {
-    const before = failure.message;
-    failure.message = [before, "", ...more].join("\n");
-    failure.stack = failure.stack?.replace(before, () => failure.message);
-  }
-  return failure;
+  if (!more.length) return;
+  const before = failure.message ?? "";
+  const message = [before, "", ...more].join("\n");
+  failure.message = message;
+  if (failure.stack) failure.stack = failure.stack.replace(before, () => message);
 }
 
+interface Failure {
+  message?: string;
+  stack?: string;
+}
+
+/** What the runners give to a test, as far as it is used here. */
 interface Runner {
   name?: string; // node:test
-  task?: { name: string }; // vitest
+  after?: (call: () => Promise<void>) => void; // node:test
+  task?: { name: string; result?: { errors?: Failure[] } }; // vitest
+  onTestFinished?: (call: () => Promise<void>) => void; // vitest
+  signal?: AbortSignal;
 }
 
-function nameOf(context: unknown[]): string {
-  const [given] = context as [Runner | undefined];
+type Vitest = Runner & Required<Pick<Runner, "task" | "onTestFinished">>;
+
+function nameOf(runner: Runner): string {
   const jest = (globalThis as { expect?: { getState?(): { currentTestName?: string } } }).expect;
-  return given?.task?.name ?? given?.name ?? jest?.getState?.().currentTestName ?? "test";
+  return runner.task?.name ?? runner.name ?? jest?.getState?.().currentTestName ?? "test";
 }

@@ -8,7 +8,7 @@ import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { after, test } from "node:test";
+import { type TestContext, after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type Cluster, Momus, MomusError, find, momus, withCluster } from "../src/index.js";
@@ -67,6 +67,115 @@ test("an expectation that is not met fails its test, and the report has the last
   });
   assert.match(thrown!.message, /^of its own\n\nthe last requests of momus cluster [\s\S]*ApiVersions v0/);
   assert.match(thrown!.stack!, /ApiVersions v0/);
+});
+
+test("a cluster ends after the service that uses it", async (t) => {
+  const order: string[] = [];
+  let at = "";
+  const isThere = async (cluster: Cluster, what: string) => void order.push(`${what} ${(await cluster.connections()) === 0}`);
+  await t.test("inner", withCluster({}, async (cluster, inner: TestContext) => {
+    at = cluster.name;
+    inner.after(() => isThere(cluster, "after"));
+    cluster.defer(() => isThere(cluster, "first deferred"));
+    cluster.defer(() => isThere(cluster, "last deferred"));
+    inner.after(() => isThere(cluster, "second after"));
+  }));
+  assert.deepEqual(order, ["after true", "second after true", "last deferred true", "first deferred true"]);
+  assert.ok(!(await (await momus()).clusters()).includes(at));
+});
+
+test("what was deferred is done before a cluster is verified, and its error fails the test", async () => {
+  assert.equal(await failure(async (cluster) => {
+    await cluster.faults.disconnectOn("ApiVersions", { when: "before" });
+    cluster.defer(() => greet(cluster)); // as a service that leaves
+  }), undefined);
+  let isDone = false;
+  const error = await failure((cluster) => {
+    cluster.defer(() => void (isDone = true));
+    cluster.defer(() => assert.fail("it cannot be stopped"));
+  });
+  assert.match(error!.message, /^it cannot be stopped/);
+  assert.ok(isDone);
+});
+
+test("in the runner itself a fault that never acted fails the test, and its report has the last requests", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "runner "));
+  const file = join(folder, "inner.test.mjs");
+  await writeFile(file, `
+    import { test } from "node:test";
+    import { withCluster } from ${JSON.stringify(new URL("../src/index.js", import.meta.url).href)};
+    import { greet } from ${JSON.stringify(new URL("./greet.js", import.meta.url).href)};
+    test("unmet", withCluster({}, async (cluster, t) => {
+      t.after(() => greet(cluster));
+      await cluster.faults.hold("EndTxn");
+    }));
+    test("met by the end of a service", withCluster({}, async (cluster, t) => {
+      t.after(() => greet(cluster));
+      await cluster.faults.disconnectOn("ApiVersions", { when: "before" });
+    }));
+    test("of its own", withCluster({}, async (cluster) => { await greet(cluster); throw new Error("wrong"); }));`);
+  const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
+  const run = promisify(execFile)(process.execPath, ["--test", "--test-reporter=tap", file], { env: environment });
+  const { stdout, code } = await run.then((done) => ({ ...done, code: 0 }), (error: { stdout: string; code: number }) => error);
+  assert.equal(code, 1);
+  const [, unmet, met, own] = stdout.split(/^(?= *# Subtest: )/m);
+  assert.match(unmet!, /not ok[\s\S]*never acted[\s\S]*the last requests of momus cluster[\s\S]*ApiVersions v0/, stdout);
+  assert.doesNotMatch(met!, /not ok/, stdout);
+  assert.match(own!, /not ok[\s\S]*wrong[\s\S]*the last requests of momus cluster[\s\S]*ApiVersions v0/, stdout);
+});
+
+/** Each call that waits, for what never comes. */
+const WAITS: Record<string, (cluster: Cluster, options: { signal: AbortSignal }) => Promise<unknown>> = {
+  consume: (cluster, options) => cluster.consume("t", 1, options),
+  waitFor: (cluster, options) => cluster.groups.waitFor("g", "stable", options),
+  waitForCommitted: (cluster, options) => cluster.groups.waitForCommitted("g", { t: { 0: 1 } }, options),
+  waitForLag: (cluster, options) => cluster.groups.waitForLag("g", 0, options),
+  waitUntilHeld: async (cluster, options) => (await cluster.faults.hold("EndTxn", { name: "held" })).waitUntilHeld(options),
+  waitUntilHit: async (cluster, options) => (await cluster.faults.hold("EndTxn", { name: "hit" })).waitUntilHit(options),
+  advance: (cluster, options) => cluster.clock.advance({ days: 1 }, options),
+  set: (cluster, options) => cluster.clock.set(new Date("2999-01-01"), options),
+};
+
+for (const [name, call] of Object.entries(WAITS))
+  test(`a signal ends ${name}`, withCluster({ topics: { t: 1 } }, async (cluster) => {
+    const enough = new Error("enough");
+    const control = new AbortController();
+    const { asked } = cluster.momus.control;
+    cluster.momus.control.asked = (path) => {
+      if (/consume|wait|clock/.test(path)) queueMicrotask(() => control.abort(enough)); // it is under way
+    };
+    try {
+      await assert.rejects(call(cluster, { signal: control.signal }), enough);
+    } finally {
+      cluster.momus.control.asked = asked;
+    }
+    await assert.rejects(call(cluster, { signal: AbortSignal.abort(enough) }).catch((error: Error) => {
+      throw /held|hit/.test(error.message) ? enough : error; // the fault of that name is set already
+    }), enough);
+    await cluster.faults.clear();
+  }));
+
+test("the signal of its runner ends each call of a cluster but its end", async () => {
+  const control = new AbortController();
+  const late = new Error("too long");
+  const isLate = (error: unknown) => error === late;
+  let name = "";
+  const run = withCluster({ topics: { t: 1 } }, async (cluster) => {
+    name = cluster.name;
+    const forked = await cluster.fork();
+    control.abort(late);
+    await assert.rejects(forked.consume("t"), isLate);
+    await cluster.groups.waitFor("g", "stable");
+  })({ signal: control.signal });
+  await assert.rejects(run, isLate);
+  assert.ok(!(await (await momus()).clusters()).includes(name));
+});
+
+test("a signal ends a start and a connection", async () => {
+  const signal = AbortSignal.abort(new Error("enough"));
+  await assert.rejects(Momus.start({ signal }), /enough/);
+  await assert.rejects(Momus.connect((await momus()).address, { signal }), /enough/);
+  await (await Momus.connect((await momus()).address, { signal: new AbortController().signal })).clusters();
 });
 
 test("the run of a failed test is kept", async () => {

@@ -100,11 +100,11 @@ async function steer({ clock, brokers }: Cluster): Promise<void> {
 async function groups(cluster: Cluster): Promise<void> {
   await cluster.load({ groups: [{ name: "billing", offsets: [{ topic: "two", partition: 0, offset: 1 }] }] }, "skip");
   await cluster.groups.waitForCommitted("billing", { two: { 0: 1 } });
-  await cluster.groups.waitForLag("billing", 1, "two");
-  await cluster.groups.waitFor("billing", "empty", 0);
+  await cluster.groups.waitForLag("billing", 1, { topic: "two" });
+  await cluster.groups.waitFor("billing", "empty", { members: 0 });
   assert.equal((await cluster.groups.show("billing")).state, "Empty");
   assert.deepEqual(await cluster.groups.committed("billing"), { two: { 0: 1 } });
-  await assert.rejects(cluster.groups.waitFor("billing", "stable", 1, 0), /is empty with 0 members, not stable with 1 member/);
+  await assert.rejects(cluster.groups.waitFor("billing", "stable", { members: 1, timeoutMs: 0 }), /is empty with 0 members, not stable with 1 member/);
   await assert.rejects(cluster.groups.rebalance("billing"), /no members/);
   await assert.rejects(cluster.groups.expel("billing", "nobody"));
   await cluster.groups.remove("billing");

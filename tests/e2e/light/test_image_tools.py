@@ -16,6 +16,8 @@ from kafka_tool import run_tool
 from momus.cli.kafka_tools.main import TOOLS
 from momus.cli.kafka_tools.member import Member, shared_out
 from momus.cli.records.client import RecordClient
+from momus.client.kafka_client import RequestFailedError
+from momus.faults import once
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -74,6 +76,29 @@ def test_partitions_move_to_the_member_that_stays(tool, name, shared_broker):
     with RecordClient(address) as client:
         assert len(members[1].join(client)) == 4
     members[1].leave({})
+
+
+def test_commit_that_is_refused_says_that_the_member_must_join_again(name, shared_broker):
+    shared_broker.create_topic(name, partitions=1)
+    shared_broker.produce(name, "one")
+    member = Member(shared_broker.bootstrap_servers, name, [name], None, commits=True)
+    with RecordClient(shared_broker.bootstrap_servers) as client:
+        member.join(client)
+        for error in ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"):
+            shared_broker.faults.inject_error("OffsetCommit", error, group=name, trigger=once)
+            assert member.commit({(name, 0): 1}) is False
+        shared_broker.faults.inject_error("OffsetCommit", "ILLEGAL_GENERATION", group=name, trigger=once)
+        member._commit_at = 0.0
+        assert member.beat({(name, 0): 1}) is False
+        member.join(client)
+        assert member.commit({(name, 0): 1}) is True
+        member._commit_at = member._beat_at = 0.0
+        assert [member.beat({(name, 0): 1}) for _ in range(2)] == [True, True]  # the second has nothing to do yet
+        shared_broker.faults.inject_error("OffsetCommit", "GROUP_AUTHORIZATION_FAILED", group=name, trigger=once)
+        with pytest.raises(RequestFailedError, match="GROUP_AUTHORIZATION_FAILED"):
+            member.commit({(name, 0): 1})
+        member.leave({(name, 0): 1})
+    assert shared_broker.committed(name) == {(name, 0): 1}
 
 
 def test_partitions_are_shared_out_as_by_kafkas_range_assignor():

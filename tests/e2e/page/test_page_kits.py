@@ -83,7 +83,7 @@ def has_go(line: str) -> bool:
 
 
 def has_java(line: str) -> bool:
-    text = sources("junit/src/main/java/momus", "*.java")
+    text = sources("junit/src/main/java/test/momus", "*.java")
     owner, part, method = re.fullmatch(r"(\w+)\.(?:(\w+)\(\)\.)?(\w+)\(.*\);", line).groups()
     return re.search(rf"public \S.* {method}\(", text[(part or owner).capitalize()]) is not None
 

@@ -1,4 +1,7 @@
 // The driver of kafkajs; lines.py says what it speaks.
+//
+// A member commits inside `eachMessage`, as its users do: the handler of a record goes on until the next command, and what
+// a commit throws there is thrown on to kafkajs.
 
 const readline = require("readline");
 const { Kafka, logLevel } = require("kafkajs");
@@ -7,7 +10,7 @@ const { version } = require("kafkajs/package.json");
 const TOPIC = "orders";
 const REQUEST_MS = 10000;
 
-let made, deliveries, crash, waiting, last;
+let made, deliveries, crash, waiting, handler;
 
 function wake() {
   const next = waiting;
@@ -34,8 +37,20 @@ const acts = {
     await made.run({
       autoCommit: false,
       eachMessage: async ({ partition, message }) => {
-        deliveries.push({ partition, offset: message.offset, value: message.value.toString() });
-        wake();
+        const record = { partition, offset: message.offset, value: message.value.toString() };
+        const commits = await new Promise((goOn) => {
+          deliveries.push({ ...record, goOn });
+          wake();
+        });
+        if (!commits) return;
+        const offset = (BigInt(message.offset) + 1n).toString();
+        try {
+          await made.commitOffsets([{ topic: TOPIC, partition, offset }]);
+          commits.done();
+        } catch (error) {
+          commits.failed(error);
+          throw error;
+        }
       },
     });
   },
@@ -43,17 +58,22 @@ const acts = {
     await made.send({ topic: TOPIC, messages: [{ value }] });
   },
   async consume() {
+    if (handler) handler.goOn();
+    handler = undefined;
     while (!deliveries.length && !crash) await new Promise((resolve) => (waiting = resolve));
     if (!deliveries.length) throw crash;
-    last = deliveries.shift();
-    return [last.offset, last.value];
+    handler = deliveries.shift();
+    return [handler.offset, handler.value];
   },
   async commit() {
     if (crash) throw crash;
-    const offset = (BigInt(last.offset) + 1n).toString();
-    await made.commitOffsets([{ topic: TOPIC, partition: last.partition, offset }]);
+    const { goOn } = handler;
+    handler = undefined;
+    await new Promise((done, failed) => goOn({ done, failed }));
   },
   async close() {
+    for (const each of [handler, ...(deliveries || [])]) if (each) each.goOn();
+    handler = undefined;
     await made.disconnect();
   },
 };

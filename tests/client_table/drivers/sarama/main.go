@@ -1,5 +1,6 @@
 // The driver of sarama; lines.py says what it speaks.
 //
+// A member commits inside ConsumeClaim, as its users do: the loop there goes on to the next record at the next command.
 // A commit of its session returns nothing: what it says on its channel of errors within 200 ms counts as the answer, and
 // else `untold` says that it may be kept or not.
 package main
@@ -22,18 +23,20 @@ const (
 	request = 10 * time.Second
 )
 
+// A record that ConsumeClaim holds until it is told what to do: true is to commit it.
 type delivery struct {
-	session sarama.ConsumerGroupSession
 	message *sarama.ConsumerMessage
+	commits chan bool
+	done    chan struct{}
 }
 
 type driver struct {
 	producer   sarama.SyncProducer
 	group      sarama.ConsumerGroup
 	end        context.CancelFunc
-	deliveries chan delivery
+	deliveries chan *delivery
 	errors     chan error
-	last       delivery
+	last       *delivery
 }
 
 func main() {
@@ -76,17 +79,23 @@ func (d *driver) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
 func (d *driver) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for message := range claim.Messages() {
+		held := &delivery{message, make(chan bool), make(chan struct{})}
 		select {
-		case d.deliveries <- delivery{session, message}:
+		case d.deliveries <- held:
 		case <-session.Context().Done():
 			return nil
 		}
+		if <-held.commits {
+			session.MarkMessage(message, "")
+			session.Commit()
+		}
+		close(held.done)
 	}
 	return nil
 }
 
 func (d *driver) join(address, name string) (err error) {
-	d.deliveries, d.errors = make(chan delivery), make(chan error, 100)
+	d.deliveries, d.errors = make(chan *delivery), make(chan error, 100)
 	if d.group, err = sarama.NewConsumerGroup([]string{address}, name, settings()); err != nil {
 		return err
 	}
@@ -120,6 +129,7 @@ func (d *driver) act(words []string) (answer string, err error) {
 		_, _, err = d.producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Value: sarama.StringEncoder(words[1])})
 		return "", err
 	case "consume":
+		d.goOn(false)
 		select {
 		case d.last = <-d.deliveries:
 			return fmt.Sprintf("\t%d\t%s", d.last.message.Offset, d.last.message.Value), nil
@@ -127,8 +137,7 @@ func (d *driver) act(words []string) (answer string, err error) {
 			return "", err
 		}
 	case "commit":
-		d.last.session.MarkMessage(d.last.message, "")
-		d.last.session.Commit()
+		d.goOn(true)
 		select {
 		case err = <-d.errors:
 			return "", err
@@ -141,7 +150,18 @@ func (d *driver) act(words []string) (answer string, err error) {
 	return "", errors.New("no such command")
 }
 
+// goOn ends the work on the record that was read last.
+func (d *driver) goOn(commits bool) {
+	if d.last == nil {
+		return
+	}
+	d.last.commits <- commits
+	<-d.last.done
+	d.last = nil
+}
+
 func (d *driver) close() error {
+	d.goOn(false)
 	if d.producer != nil {
 		defer func() { d.producer = nil }()
 		return d.producer.Close()

@@ -1,8 +1,8 @@
 package orders
 
-import momus.Cluster
-import momus.MomusCluster
-import momus.Word.once
+import test.momus.Cluster
+import test.momus.MomusCluster
+import test.momus.Word.once
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Test
 

@@ -1,4 +1,0 @@
-package momus;
-
-/** Where a record is. */
-public record Place(int partition, long offset) {}

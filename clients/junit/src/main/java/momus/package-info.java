@@ -1,2 +1,0 @@
-/** A Kafka cluster for each test, and all that a test may do with it. Begin at {@link momus.MomusCluster}. */
-package momus;
