@@ -9,8 +9,10 @@ neighbours   clients that ask for Metadata or configs of 10,000 partitions and r
              `replies/s` are the attacker's, `MB` the broker's memory after each row and a minute after the last.
              `floor` is a uvloop server that sends back what it is sent (benchmarks/floor.py), under the same attack.
 
-http         ten clients of each of ten kinds at the schema registry (benchmarks/http_attacks.py), and the same commits.
+http         ten clients of each of ten kinds at the schema registry, or the control endpoint with `--door control`
+             (benchmarks/http_attacks.py), and the same commits.
 
+With `--held`, on a machine where others run too, the last column is for how long the broker's loop was kept.
 Each attack comes from a process of its own, at a lower priority.
 """
 
@@ -23,12 +25,15 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from benchmarks.attacks import ON_LISTENERS, ON_NEIGHBOURS, PARTITIONS, TOPICS, name_of, run
+from benchmarks.held import Measured, measured
 from benchmarks.http_attacks import HTTP, clients_of
 from benchmarks.peers import Running, free_port, running
 from momus import Broker
@@ -42,6 +47,7 @@ EVERY_S = 0.01
 START_S = 30.0
 OPENING = "10,000 connections opening"
 QUIET_S = 60
+COLUMNS = f"{'p50 ms':>10} {'p99 ms':>10} {'p99.9 ms':>10} {'max ms':>10} {'replies/s':>10}"
 
 
 @contextmanager
@@ -139,7 +145,7 @@ def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> N
         time.sleep(0.1)  # Kafka makes its topic of offsets first
     time.sleep(2)
     commits(connection, 1)
-    print(f"{peer:>32} {'p50 ms':>10} {'p99 ms':>10} {'p99.9 ms':>10} {'max ms':>10} {'replies/s':>10} {'MB':>8}")
+    print(f"{peer:>32} {COLUMNS} {'MB':>8}")
     for name, attack in ({"alone": None} | ON_NEIGHBOURS).items():
         if options.row and not name.startswith(tuple(options.row)) and attack is not None:
             continue
@@ -155,24 +161,39 @@ def _neighbours_of(server: Running, peer: str, options: argparse.Namespace) -> N
 
 def http(options: argparse.Namespace) -> None:
     """Clients of HTTP who do harm, and a neighbour at the listener."""
-    with Broker(flush="memory", log_level="error") as broker:
+    with tempfile.TemporaryDirectory() as folder, _with_doors(options, Path(folder)) as broker:
         host, _, port = broker.bootstrap_servers.rpartition(":")
-        place, _, door = broker.registry_url.removeprefix("http://").rpartition(":")
-        broker.create_topic(name_of(0))
+        place, _, door = (broker.registry if options.door == "registry" else broker.control).rpartition(":")
         connection = Connection(host, int(port), 120)
+        connection.call(
+            CreateTopicsRequest(topics=[CreatableTopic(name=name_of(0), num_partitions=1, replication_factor=1)])
+        )
         connection.call(FindCoordinatorRequest(key="beside"), version_limit=3)
         commits(connection, 1)
-        print(f"{'http':>32} {'p50 ms':>10} {'p99 ms':>10} {'p99.9 ms':>10} {'max ms':>10} {'replies/s':>10}")
+        print(f"{options.door:>32} {COLUMNS}")
         for name in ("alone", *HTTP):
             if options.row and not name.startswith(tuple(options.row)):
                 continue
-            with attacked(
-                None if name == "alone" else clients_of(name), (place, int(door)), options.connections
-            ) as answers:
+            attack = None if name == "alone" else clients_of(name, options.door)
+            with attacked(attack, (place, int(door)), options.connections) as answers:
+                broker.begin()
                 before, begin = answers.value, time.perf_counter()
                 taken = commits(connection, options.seconds)
                 rate = (answers.value - before) / (time.perf_counter() - begin)
-            print(f"{name:>32} {_row(taken, rate)}", flush=True)
+            print(f"{name:>32} {_row(taken, rate)}  {broker.longest()}".rstrip(), flush=True)
+
+
+@contextmanager
+def _with_doors(options: argparse.Namespace, folder: Path) -> Any:
+    """A broker with a registry and a control endpoint."""
+    if options.held:
+        with measured(folder) as broker:
+            yield broker
+        return
+    with Broker(flush="memory", log_level="error") as made:
+        registry = made.registry_url.removeprefix("http://")
+        (folder / "held").write_text("")
+        yield Measured(made.bootstrap_servers, registry, made.control.address, folder / "held")
 
 
 def _row(taken: list[float], rate: float) -> str:
@@ -221,6 +242,8 @@ def main() -> None:
         "--row", action="append", default=[], help="neighbours, or clients of HTTP, whose name begins so"
     )
     parser.add_argument("--peer", action="append", default=[], help="as in benchmarks.peers")
+    parser.add_argument("--door", choices=("registry", "control"), default="registry", help="of http: whose it is")
+    parser.add_argument("--held", action="store_true", help="of http: as benchmarks.held")
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3.0)
     options = parser.parse_args()

@@ -11,6 +11,8 @@ neither an address nor localhost, which is how a page reaches a local port by a 
 `Authorization: Bearer TOKEN` is required instead, and any Host will do; the files of our page can be had without it. It
 uses no framework: for a few routes that would take more of a start than all other imports.
 
+A large body is read in slices, one at a time (large_json.py), and given up in slices once it was answered.
+
 A server with other manners (the schema registry's) overrides `check`, `admit`, `answer`, `explain` and `fields`;
 `shortcut` answers a request whose bytes it knows at once, without the connection's task.
 
@@ -29,7 +31,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.shell.control.http_door import MOST_CONNECTIONS, Connections, Door
-from broker.shell.control.http_requests import BODY_BYTES, Head, RequestReader, parse_body
+from broker.shell.control.http_requests import BODY_BYTES, WITH_BODY, Head, RequestReader, object_of, parse_body
 from broker.shell.control.routes import RefusedError, Stream, Text
 from protocol.errors import KafkaError
 from storage.files.errors import StorageError
@@ -38,12 +40,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from ssl import SSLContext
 
+    from broker.shell.control.large_json import Slices
+
 logger = logging.getLogger("momus.control")
 
 REQUEST_LIMIT_S: Final = 10.0  # for a request to arrive, once its first byte has
 IDLE_LIMIT_S: Final = 600.0  # between two requests
 STUCK_LIMIT_S: Final = 60.0  # for a client to take a piece of a stream
 STREAM_BYTES: Final = 65_536  # of a stream that may wait for its client, beside the last piece
+SHORT: Final = 32_768  # bytes of a body that is parsed within a millisecond, whatever it holds
 LINGER_S: Final = 5.0  # for reading the rest of a refused request
 LOCAL_HOST: Final = re.compile(r"(localhost|[\d.]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
 REASONS: Final = {
@@ -87,6 +92,7 @@ class HttpServer:
         self._token = token
         self._is_public = is_public
         self.body_bytes = BODY_BYTES  # at most
+        self._reading = asyncio.Lock()  # of large bodies: many at once would have a slice each in every turn
         self._connections = Connections(lambda door, data: self.shortcut(door, data), self._connected)
 
     async def open(self, host: str, port: int, tls: SSLContext | None = None) -> str:
@@ -160,6 +166,8 @@ class HttpServer:
         if isinstance(answer, Stream):
             await _send_stream(door.reader, writer, answer)
             return False
+        if head is not None and head.large is not None:
+            await in_slices(head.large.freeing())
         keeps_alive = head is not None and head.is_whole and head.keeps_alive
         await self._send(writer, status, answer, keeps_alive, head)
         if not keeps_alive and status != 200:  # closing with unread bytes would reset the connection: lose the response
@@ -190,9 +198,22 @@ class HttpServer:
         finally:
             door.is_idle = False
 
-    async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
+    async def answer(self, head: Head, body: bytes | bytearray) -> tuple[int, Any]:
         """Status and answer of a request that may be asked. Errors: RefusedError, and what `respond` raises."""
-        return 200, await self._respond(head.method, head.target, parse_body(head, body))
+        return 200, await self._respond(head.method, head.target, await self._parsed(head, body))
+
+    async def _parsed(self, head: Head, body: bytes | bytearray) -> dict[str, Any]:
+        """The JSON object of a body. Errors: RefusedError."""
+        if len(body) <= SHORT or head.method not in WITH_BODY:
+            return parse_body(head, body)
+        from broker.shell.control.large_json import LargeJson  # 2 ms: few endpoints are sent much
+
+        async with self._reading:
+            head.large = LargeJson(body)
+            try:
+                return object_of(await in_slices(head.large.reading()))
+            except ValueError as error:
+                raise RefusedError(400, f"the body is not JSON that is read here: {error}") from None
 
     def fields(self, head: Head | None) -> Mapping[str, str]:
         """Further fields of the response to a request; None: what came was no whole one."""
@@ -292,6 +313,16 @@ def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
     if writer.is_closing():
         raise ConnectionResetError("the client is gone")
     writer.write(data)
+
+
+async def in_slices(slices: Slices) -> Any:
+    """What slices of work return, with a turn for others after each. Errors: theirs."""
+    try:
+        while True:
+            next(slices)
+            await asyncio.sleep(0)
+    except StopIteration as end:
+        return end.value
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:

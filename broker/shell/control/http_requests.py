@@ -19,6 +19,8 @@ from broker.shell.control.routes import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.shell.control.large_json import LargeJson
+
 HEAD_BYTES: Final = 8192
 PIECE_BYTES: Final = (
     8192  # of a body, parsed at once: in chunks of one byte they take 0.1 ms, then others have their turn
@@ -26,6 +28,7 @@ PIECE_BYTES: Final = (
 HEAD_PIECE_BYTES: Final = 2048  # of heads, parsed at once: of the shortest requests that are a hundred
 BODY_BYTES: Final = 4 << 20  # of records that a test produces
 ONCE: Final = ("host", "authorization")
+WITH_BODY: Final = ("POST", "PUT", "PATCH")
 
 
 class Head:
@@ -38,6 +41,7 @@ class Head:
         "door",
         "fields",
         "is_whole",
+        "large",
         "method",
         "peer",
         "principal",
@@ -50,6 +54,7 @@ class Head:
         self.door: Any = None  # its connection
         self.peer: Callable[[str], Any] = lambda name: None  # what its connection tells of the client
         self.abort: Callable[[], None] = lambda: None  # closes its connection at once
+        self.large: LargeJson | None = None  # what its body was read by, where that took slices
         self.principal = ""  # who asks, once that was found out
         self.method = method
         self.target = target
@@ -116,13 +121,13 @@ class RequestReader:
             await self._more()
         return self._ready.popleft()
 
-    async def body(self, head: Head) -> bytes:
-        """The body of the request that `head` has returned. Errors: RefusedError."""
+    async def body(self, head: Head) -> bytearray:
+        """The body of the request that `head` has returned, and no copy of it. Errors: RefusedError."""
         if head.length > self._most_bytes:
             raise RefusedError(413, f"the body is larger than {self._most_bytes} bytes")
         while not head.is_whole:
             await self._more()
-        return bytes(head.body)
+        return head.body
 
     async def _more(self) -> None:
         if self._refusal is not None:
@@ -253,14 +258,19 @@ class RequestReader:
         self._ended += 1
 
 
-def parse_body(head: Head, body: bytes) -> dict[str, Any]:
+def parse_body(head: Head, body: bytes | bytearray) -> dict[str, Any]:
     """The JSON object of a body; an empty one for none. Errors: RefusedError."""
-    if not body.strip() or head.method not in ("POST", "PUT", "PATCH"):
+    if not body.strip() or head.method not in WITH_BODY:
         return {}
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise RefusedError(400, f"the body is not JSON: {error}") from None
+    return object_of(value)
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """A body that was read. Errors: RefusedError: it is no object."""
     if not isinstance(value, dict):
         raise RefusedError(400, "the body is not a JSON object")
     return value

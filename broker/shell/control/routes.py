@@ -12,8 +12,9 @@ answer is described by the type that its handler returns, to which the type chec
 
 from __future__ import annotations
 
+import asyncio
 import importlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.shell.cluster_plan import ClusterRefusedError, UnknownSnapshotError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 CLUSTER_PREFIX: Final = "/_admin/clusters/{cluster}"
 DEFAULT_PREFIX: Final = "/_admin"
+SLICE: Final = 500  # items of a body that are checked before others have their turn
 
 Handler = Callable[[Any, "Call"], Awaitable[Any]]
 Shape = Any
@@ -254,9 +256,11 @@ class Routes:
             raise RefusedError(405, f"{path} takes {' and '.join(place.methods)}")
         if route.body is None:
             if body:
-                raise RefusedError(400, f"no fields are expected here, but got {', '.join(body):.100}")
+                first = ", ".join(name for name, _ in zip(body, range(20), strict=False))
+                raise RefusedError(400, f"no fields are expected here, but got {first:.100}")
         else:
-            check("", route.body, body)
+            for _ in checking("", route.body, body):
+                await asyncio.sleep(0)
         call = Call(found, _parse_query(route, query), body)
         owner: Any = process
         is_of_cluster = method in place.of_cluster
@@ -314,8 +318,8 @@ def _parse_query(route: Route, query: str) -> dict[str, str]:
     return found
 
 
-def check(where: str, shape: Shape, value: Any) -> None:
-    """Check a value against a shape. Errors: RefusedError."""
+def checking(where: str, shape: Shape, value: Any) -> Iterator[None]:
+    """Check a value against a shape, in slices of SLICE items. Errors: RefusedError."""
     if isinstance(shape, Optional_):
         shape = shape.shape
     if isinstance(shape, Told):
@@ -325,25 +329,29 @@ def check(where: str, shape: Shape, value: Any) -> None:
     if isinstance(shape, list):
         if not isinstance(value, list):
             raise RefusedError(400, f'"{where}" takes a list')
-        for index, item in enumerate(value):
-            check(f"{where}[{index}]", shape[0], item)
+        for index, item in enumerate(value, 1):
+            yield from checking(f"{where}[{index - 1}]", shape[0], item)
+            if index % SLICE == 0:
+                yield
     elif isinstance(shape, dict):
         if not isinstance(value, dict):
             raise RefusedError(400, f'"{where}" takes an object')
-        _check_fields(where, shape, value)
+        yield from _checking_fields(where, shape, value)
     elif type(value) is not shape and not (shape is float and type(value) is int):
         unit = " of milliseconds" if where.endswith("_ms") else ""
         raise RefusedError(400, f'"{where}" takes {_NAMES[shape]}{unit}')
 
 
-def _check_fields(where: str, shape: dict[str, Shape], value: Mapping[str, object]) -> None:
+def _checking_fields(where: str, shape: dict[str, Shape], value: Mapping[str, object]) -> Iterator[None]:
     prefix = f"{where}." if where else ""
     any_name = shape.get("*")
-    for name, item in value.items():
+    for number, (name, item) in enumerate(value.items(), 1):
         wanted = shape.get(name, any_name)
         if wanted is None:
             raise RefusedError(400, f'no such field: "{prefix}{name:.100}"; there are {", ".join(shape)}')
-        check(prefix + name, wanted, item)
+        yield from checking(prefix + name, wanted, item)
+        if number % SLICE == 0:
+            yield
     for name, wanted in shape.items():
         if name not in value and name != "*" and not isinstance(wanted, Optional_):
             raise RefusedError(400, f'"{prefix}{name}" is missing')

@@ -76,7 +76,7 @@ class RegistryHttp(HttpServer):
         parts = self._registry.kept.find(door, data)
         return None if parts is None else parts[0] if len(parts) == 1 else self._ids.made().encode().join(parts)
 
-    async def answer(self, head: Head, body: bytes) -> tuple[int, Any]:
+    async def answer(self, head: Head, body: bytes | bytearray) -> tuple[int, Any]:
         """Status and answer of a request."""
         media, origin, server = MEDIA, self._registry.kept.origin(), self._registry.server()
         try:
@@ -153,7 +153,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-async def _parsed(head: Head, body: bytes) -> dict[str, Any]:
+async def _parsed(head: Head, body: bytes | bytearray) -> dict[str, Any]:
     """The JSON object of a body; an empty one for none. Errors: RegistryError."""
     if head.method not in ("POST", "PUT", "PATCH"):
         return {}
@@ -173,7 +173,7 @@ async def _parsed(head: Head, body: bytes) -> dict[str, Any]:
     return value
 
 
-async def _check_count(body: bytes) -> None:
+async def _check_count(body: bytes | bytearray) -> None:
     """Refuse what takes much longer to parse than its schema to copy, and let others have their turn meanwhile.
 
     Errors: RegistryError.
