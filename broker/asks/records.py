@@ -80,9 +80,12 @@ def named(aborted: Iterable[AbortedTransaction] | None) -> list[tuple[int, int]]
     return [(each.first_offset, each.producer_id) for each in aborted or ()]
 
 
-def committed_records(data: bytes, aborted: Iterable[AbortedTransaction] | None) -> Iterator[tuple[int, Record | None]]:
-    """(offset, record) of all records of a Fetch reply; None: a marker, or a record of an aborted transaction."""
-    outcomes, view = Outcomes(named(aborted)), memoryview(data)
+def committed_records(data: bytes, ahead: Iterable[tuple[int, int]]) -> Iterator[tuple[int, Record | None]]:
+    """(offset, record) of all records of some batches; None: a marker, or a record of an aborted transaction.
+
+    ahead   the aborted transactions that touch them, as of Outcomes.
+    """
+    outcomes, view = Outcomes(ahead), memoryview(data)
     for place, header in iter_batches(data):
         batch = view[place : place + header.size]
         is_seen = outcomes.of(header, batch) not in (MARKER, ABORTED)

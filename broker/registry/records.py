@@ -28,8 +28,7 @@ TENANT: Final = "default"
 MAX_INT: Final = (1 << 31) - 1
 
 Json = dict[str, Any]
-_TEXT: Final = rb'"subject":"([^"\\\x00-\x1f]+)","version":([1-9]\d{0,8}),'
-_KEY: Final = re.compile(rb'\{"keytype":"SCHEMA",' + _TEXT + rb'"magic":1\}').fullmatch
+_TEXT: Final = rb'("subject":"([^"\\\x00-\x1f]+)","version":([1-9]\d{0,8}),)'
 _HEAD: Final = re.compile(rb"\{" + _TEXT + rb'"id":(\d{1,9}),(?:"schemaType":"([A-Z]+)",)?"schema":"').match
 _LETTERS: Final = bytes(each for each in range(32, 127) if each not in b'"\\')  # that stand for themselves
 _QUOTE: Final = b'\\"'
@@ -113,9 +112,9 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
     """A record; None: one that means nothing. Errors: ValueError: it is none of Confluent's."""
     if key is None:
         raise ValueError("it has no key")
-    plain = None if value is None else _plain(key, value)
-    if plain is not None:
-        return plain
+    found = None if value is None else plain(key, value)
+    if found is not None:
+        return Record(SCHEMA, *found)
     try:
         named = _read(key.decode())
         given = None if value is None else _read(value.decode())
@@ -156,17 +155,19 @@ def _association(named: Json, subject: str | None, given: Json | None) -> Record
     )
 
 
-def _plain(key: bytes, value: bytes) -> Record | None:
-    """A SCHEMA of the usual form; None: the record has to be looked at more closely."""
-    named, head = _KEY(key), _HEAD(value)
-    if named is None or head is None or not value.endswith(_TAIL):
+def plain(key: bytes, value: bytes) -> tuple[str, int, Unread] | None:
+    """Subject, version and value of a SCHEMA of the usual form; None: the record has to be looked at more closely."""
+    head = _HEAD(value)
+    if head is None or not value.endswith(_TAIL):
+        return None
+    named, subject, version, number, schema_type = head.groups()
+    if key != b'{"keytype":"SCHEMA",' + named + b'"magic":1}':
         return None
     raw = value[head.end() : -len(_TAIL)]
     if not _is_plain(raw):
         return None
-    subject, version, (number, schema_type) = named[1].decode(), int(named[2]), head.group(3, 4)
     unread = _new(Unread, (int(number), AVRO if schema_type is None else schema_type.decode(), raw))
-    return _new(Record, (SCHEMA, subject, version, unread, None))
+    return subject.decode(), int(version), unread
 
 
 def _is_plain(raw: bytes) -> bool:

@@ -244,31 +244,44 @@ class RegistryState:
         else:
             table[record.subject] = value
 
+    def replay_plain(self, subject: str, version: int, value: Unread, timestamp_ms: int) -> None:
+        """The same for a SCHEMA of the usual form, of which there are ten thousand at a start."""
+        self._replay_version(Version(subject, version, value.number, value, timestamp_ms))
+
     def _replay_schema(self, record: Record, timestamp_ms: int) -> None:
         assert record.subject is not None
         if record.value is None:
             self._replay_gone((record.subject, record.version))
-            return
-        row = version_of(record.subject, record.version, record.value, timestamp_ms)
-        key, context = (record.subject, record.version), contexts.context_of(record.subject)
-        others = self.by_id.get((context, row.id))
+        else:
+            self._replay_version(version_of(record.subject, record.version, record.value, timestamp_ms))
+
+    def _replay_version(self, row: Version) -> None:
+        subject, number = row.subject, row.id
+        key, context = (subject, row.version), contexts.context_of(subject)
+        others = self.by_id.get((context, number))
         if others:
-            subject, version = next(iter(others))
-            other = self.subjects[subject][version]
-            if not other.has_text_of(row):
-                self.replay_refused(
-                    f"id {row.id} belongs to version {version} of {subject}, and to another schema here"
-                )
+            name, version = next(iter(others))
+            if not self.subjects[name][version].has_text_of(row):
+                self.replay_refused(f"id {number} belongs to version {version} of {name}, and to another schema here")
                 return
-        if record.version in self.subjects.get(record.subject, ()):
+        versions = self.subjects.get(subject)
+        if versions is not None and row.version in versions:
             self._replay_gone(key)
-        self.subjects.setdefault(record.subject, {})[record.version] = row
-        self.by_id.setdefault((context, row.id), {})[key] = None
+            versions = self.subjects.get(subject)
+        if versions is None:
+            self.subjects[subject] = {row.version: row}
+        else:
+            versions[row.version] = row
+        others = self.by_id.get((context, number))
+        if others is None:
+            self.by_id[context, number] = {key: None}
+        else:
+            others[key] = None
         self._unnamed[key] = row
         for each in row.references:
-            self.referrers.setdefault((contexts.beside(row.subject, each.subject), each.version), {})[key] = None
-        if row.id > self.highest_ids.get(context, 0):
-            self.highest_ids[context] = row.id
+            self.referrers.setdefault((contexts.beside(subject, each.subject), each.version), {})[key] = None
+        if number > self.highest_ids.get(context, 0):
+            self.highest_ids[context] = number
 
     def _replay_gone(self, key: Key) -> None:
         """Take a version away, as if it had never been; its id is not given again."""

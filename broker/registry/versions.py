@@ -106,9 +106,9 @@ class Version:
         version: int,
         number: int,
         content: Content | Unread,
+        timestamp_ms: int = 0,
         *,
         is_deleted: bool = False,
-        timestamp_ms: int = 0,
     ) -> None:
         self.subject = subject
         self.version = version

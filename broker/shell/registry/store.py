@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker.asks import topics
 from broker.asks.ask import AnswerError, label
-from broker.asks.records import committed_records, fetch, produce
-from broker.registry.records import SCHEMAS_TOPIC, decode, encode
+from broker.asks.records import PIECE_BYTES, committed_records, produce
+from broker.registry.records import SCHEMAS_TOPIC, decode, encode, plain
 from broker.registry.state import RegistryState
 from broker.shell.asking import Asking
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_batch import build_batch
+from storage.files.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.cluster.topics import Topic
     from broker.partitions.partition import Partition
-    from broker.registry.records import Record
+    from broker.registry import records
     from broker.shell.cluster_server import ClusterServer
+    from protocol.record import Record
 
 logger = logging.getLogger("momus.registry")
 
@@ -94,11 +96,11 @@ class Store:
         while self.state.name(SLICE):
             await asyncio.sleep(0)
 
-    async def append(self, records: Sequence[Record]) -> None:
+    async def append(self, written: Sequence[records.Record]) -> None:
         """Append records together, and read on until they count. Errors: StoreError."""
         if self._partition() is None:
             await self._make_topic()
-        rows = [(*encode(record), (), None) for record in records]
+        rows = [(*encode(record), (), None) for record in written]
         batch = build_batch(rows, timestamp_ms=self._cluster.broker.turn.env.clock.now_ms())
         await self._ask(produce(SCHEMAS_TOPIC, 0, batch))
         await self.read()
@@ -135,15 +137,19 @@ class Store:
         return partition
 
     async def _read_on(self, partition: Partition) -> None:
-        """Replay the next records. Errors: StoreError."""
+        """Replay the next records, read from the partition's log as a Fetch reads them. Errors: StoreError."""
         position = max(self._next_offset, partition.log_start_offset)
         state, broker = self.state, self._broker
-        row = await self._ask(fetch(SCHEMAS_TOPIC, 0, position, committed=True))
-        _check(row.error_code, None)
-        data = bytes(row.records or b"")
-        if not data:
-            raise StoreError(f"{SCHEMAS_TOPIC} has an open transaction, or cannot be read at offset {position}")
-        for taken, (offset, record) in enumerate(committed_records(data, row.aborted_transactions), 1):
+        try:
+            found = partition.log.read(position, PIECE_BYTES, limit_offset=partition.last_stable_offset)
+            data = b"" if found is None else found.read()
+        except (KafkaError, StorageError, OSError) as error:
+            raise StoreError(f"{SCHEMAS_TOPIC} cannot be read at offset {position}: {error}") from None
+        if found is None or not data:
+            raise StoreError(f"{SCHEMAS_TOPIC} has an open transaction at offset {position}")
+        aborted = partition.aborted_transactions(position, found.end_offset)
+        ahead = [(first, producer) for producer, first in aborted]
+        for taken, (offset, record) in enumerate(committed_records(data, ahead), 1):
             if state is not self.state or broker is not self._cluster.broker:
                 return  # another life of the cluster has begun, or another topic
             if record is not None and offset >= position:
@@ -152,8 +158,13 @@ class Store:
             if taken % SLICE == 0:
                 await asyncio.sleep(0)
 
-    def _replay(self, offset: int, record: Any) -> None:
+    def _replay(self, offset: int, record: Record) -> None:
         try:
+            if record.key is not None and record.value is not None:
+                usual = plain(record.key, record.value)
+                if usual is not None:
+                    self.state.replay_plain(*usual, record.timestamp)
+                    return
             found = decode(record.key, record.value)
             if found is not None:
                 self.state.replay(found, record.timestamp)

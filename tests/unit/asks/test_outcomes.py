@@ -75,7 +75,7 @@ def test_records_of_a_reply_are_those_that_a_consumer_sees(seed):
     for _, header in iter_batches(data):
         if outcomes[header.base_offset] not in (MARKER, ABORTED):
             wanted |= {*range(header.base_offset, header.next_offset)}
-    assert {offset for offset, record in committed_records(data, aborted) if record is not None} == wanted
+    assert {offset for offset, record in committed_records(data, named(aborted)) if record is not None} == wanted
 
 
 def test_transactions_of_the_next_reply_take_the_place_of_those_of_the_one_before():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.asks import topics
 from broker.asks.ask import label
-from broker.asks.records import committed_records, fetch
+from broker.asks.records import committed_records, fetch, named
 from broker.shell.asking import Asking, ask
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.control.waiting import Wait
@@ -215,7 +215,7 @@ class _Reader:
             data = bytes(row.records or b"")
             if not data:
                 break
-            for offset, record in committed_records(data, row.aborted_transactions):
+            for offset, record in committed_records(data, named(row.aborted_transactions)):
                 if record is not None and offset >= position and (self._keys is None or record.key in self._keys):
                     self.found.append(_shown(partition, record))
                 position = max(position, offset + 1)
