@@ -96,6 +96,8 @@ def checked_batch(given: Given, *, is_dry: bool) -> Given:
     given = _of_resource(given, is_dry=is_dry)
     items: list[Item] = []
     for item in given.items:
+        if item.operation == CREATE:  # judged first in a batch, after the subject elsewhere
+            item = with_defaults(item, is_create=True)
         item = _alone(item, is_create=item.operation == CREATE)
         if any(item.kind == each.kind for each in items):
             raise twice(item.kind)

@@ -21,8 +21,11 @@ SHOWN: Final = (
     "messages",
     "mode",
     "compatibility",
+    "resourceId",
+    "associations",
 )  # of an answer
 LETTERS: Final = 1000  # of a schema, and of a message
+ROWS, DEEP = 20, 6  # of a list or an object in a body, and within each other
 
 
 class _Listener:
@@ -54,14 +57,14 @@ class Written:
         self._status = call.route.status
         self._connection = _Connection(head, principal, cluster.nodes[0].node_id)
         asked = {"route": call.route.api, "method": head.method, "path": head.target, **call.words}
-        body = {key: _cut(value) for key, value in call.body.items()}
+        body = _cut(call.body)
         self._ring.asked_registry(self._connection, dump({**asked, **({"body": body} if body else {})}))
 
     def answered(self, answer: Any) -> None:
         """It was served."""
         if self._ring is not None:
             found = answer if isinstance(answer, dict) else {}
-            self._end({"status": self._status, **{key: found[key] for key in SHOWN if key in found}}, {})
+            self._end({"status": self._status, **{key: _cut(found[key]) for key in SHOWN if key in found}}, {})
 
     def refused(self, error: RegistryError) -> None:
         """It was refused."""
@@ -74,5 +77,12 @@ class Written:
         self._ring.answered_registry(self._connection, dump(reply), notes)
 
 
-def _cut(value: Any) -> Any:
-    return value[:LETTERS] if isinstance(value, str) else value
+def _cut(value: Any, deep: int = DEEP) -> Any:
+    """What is kept of a value: the beginnings of its texts, the first of its rows, down to some depth."""
+    if isinstance(value, str):
+        return value[:LETTERS]
+    if isinstance(value, list):
+        return [_cut(each, deep - 1) for each in value[:ROWS]] if deep else []
+    if isinstance(value, dict):
+        return {name[:LETTERS]: _cut(value[name], deep - 1) for name in list(value)[:ROWS]} if deep else {}
+    return value

@@ -49,3 +49,17 @@ def test_requests_are_verified_by_their_number(broker, registry):
 def test_line_of_the_journal_names_the_subject(broker, registry):
     registry.ask("GET", "/subjects/orders-value/versions")
     assert "subject=orders-value  40401  (Subject 'orders-value' not found.)" in broker.journal.last()
+
+
+def test_association_is_kept_with_its_subject_and_what_is_long_is_cut(broker, registry):
+    registry.register("orders-value", ORDER)
+    named = {"resourceName": "orders", "resourceNamespace": "cluster", "resourceId": "r" * 2000}
+    registry.ask("POST", "/associations", {**named, "associations": [{"subject": "orders-value"}]})
+    deep = {"associations": [{"subject": ["x"] * 100, "a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}]}
+    assert registry.ask("POST", "/associations", deep)[0] == 400
+    made, refused = entries(broker)[-2:]
+    assert made["request"]["route"] == "CreateAssociation"
+    assert made["request"]["body"]["resourceId"] == made["response"]["resourceId"] == "r" * 1000
+    assert made["response"]["associations"][0]["subject"] == "orders-value"
+    (item,) = refused["request"]["body"]["associations"]
+    assert (item["subject"], item["a"]) == (["x"] * 20, {"b": {"c": {"d": {}}}})

@@ -195,6 +195,9 @@ def test_batch_answers_for_each_resource(registry):
     assert found["result"]["associations"][0]["schema"]["schema"] == '"string"'
     assert refused["error"]["error_code"] == 500
     assert registry.ask("POST", "/associations:batchMutate", {"requests": []})[:2] == (422, 42212)
+    rows = [{**TOPIC, "associations": [{"opType": "CREATE", **weak(""), "frozen": True}]}]
+    (refused,) = registry.ask("POST", "/associations:batchMutate", {"requests": rows})["results"]
+    assert "'frozen'" in refused["error"]["message"]
 
 
 def test_state_is_that_of_the_records_live_cleaned_and_at_a_start(registry):

@@ -160,6 +160,17 @@ def test_googles_own_types_may_be_imported():
     assert "  google.type.Money price = 2;\n" in check(Job(proto(body))).text
 
 
+def test_optional_field_of_a_descriptor_needs_no_oneof():
+    main = FileDescriptorProto(name="a.proto", syntax="proto3")
+    for message in (main.message_type.add(name="A"), main.message_type[0].nested_type.add(name="B")):
+        message.oneof_decl.add(name="_g")
+        for number, name in enumerate(("f", "g"), 1):
+            message.field.add(name=name, number=number, type="TYPE_INT32", label="LABEL_OPTIONAL", proto3_optional=True)
+    text = check(Job(proto("")._replace(schema=base64.b64encode(main.SerializeToString()).decode()))).text
+    assert text.count("optional int32 f = 1;") == text.count("optional int32 g = 2;") == 2
+    assert "oneof" not in text
+
+
 def test_descriptor_in_base64_is_a_schema():
     source = proto('import "money.proto"; message Order { shop.Money price = 1; }', MONEY)
     text = check(Job(source)).text

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from broker.registry.formats.protobuf.known import KNOWN
@@ -115,6 +115,20 @@ def compare(reader: Parsed, writer: Parsed, *, is_lenient: bool = False) -> list
     return differences(Types(reader.files, reader.main), Types(writer.files, writer.main))
 
 
+def _make_optional(message: DescriptorProto) -> None:
+    """Give each field that is optional in proto3 the oneof that says so, which not every client names."""
+    names = [each.name for each in message.oneof_decl]
+    for field in message.field:
+        if field.proto3_optional and not field.HasField("oneof_index"):
+            name = f"_{field.name}"
+            if name not in names:
+                names.append(name)
+                message.oneof_decl.add(name=name)
+            field.oneof_index = names.index(name)
+    for each in message.nested_type:
+        _make_optional(each)
+
+
 def _readable(schema: str, references: dict[str, str], protoc: Protoc) -> str:
     """A .proto of what is given. Errors: SchemaFaultError."""
     if not BASE64.fullmatch(schema):
@@ -124,6 +138,8 @@ def _readable(schema: str, references: dict[str, str], protoc: Protoc) -> str:
     except (binascii.Error, DecodeError):
         return schema  # protoc says what is wrong with it
     main.name = MAIN
+    for message in main.message_type:
+        _make_optional(message)
     needed = "".join(f'import "{_checked(each)}";\n' for each in main.dependency)
     others = _compiled(f'syntax = "proto3";\n{needed}', references, protoc, takes_all=False)
     try:
