@@ -17,7 +17,8 @@ def prove() -> str:
     run_beside_registry((kit.virtual_environment(HERE, hashed=False), HERE / "serialize.py"))
     return (
         "records by AvroSerializer, JSONSerializer and ProtobufSerializer are read back by their ids, with references "
-        "and well-known types; subjects, lookup, levels, incompatible schemas and deletion by SchemaRegistryClient"
+        "and well-known types, under the subject that an association names; subjects, lookup, levels, incompatible "
+        "schemas and deletion by SchemaRegistryClient"
     )
 
 

@@ -7,7 +7,13 @@ import uuid
 from typing import Any
 
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    AssociationCreateOrUpdateInfo,
+    AssociationCreateOrUpdateRequest,
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -65,6 +71,21 @@ def refused(call: Any) -> tuple[int, int]:
     raise AssertionError("it was not refused")
 
 
+def check_associations(client: SchemaRegistryClient, order: Schema, value: Any) -> None:
+    """Its serializers ask which subject a topic has before they take the topic's name."""
+    client.register_schema("orders", order)
+    item = AssociationCreateOrUpdateInfo("orders", "value", "WEAK")
+    request = AssociationCreateOrUpdateRequest("associated", "cluster", "an-id", "topic", [item])
+    assert client.create_association(request).associations[0].subject == "orders"
+    found = round_trip("associated", AvroSerializer(client, order), AvroDeserializer(client), value)
+    assert found == value, found
+    assert "associated-value" not in client.get_subjects()
+    assert refused(lambda: client.delete_subject("orders")) == (409, 40904)
+    client.delete_associations("an-id")
+    assert client.get_associations_by_resource_name("associated", "cluster") == []
+    assert client.delete_subject("orders") == [1]
+
+
 def main() -> None:
     client = SchemaRegistryClient({"url": REGISTRY})
     client.register_schema("money", Schema(MONEY, "AVRO"))
@@ -72,6 +93,8 @@ def main() -> None:
     value = {"id": 7, "price": {"cents": 250}}
     found = round_trip("avro", AvroSerializer(client, order), AvroDeserializer(client), value)
     assert found == value, found
+
+    check_associations(client, order, value)
 
     client.register_schema("money.json", Schema(JSON_MONEY, "JSON"))
     json_order = Schema(JSON_ORDER, "JSON", [SchemaReference("money.json", "money.json", 1)])
