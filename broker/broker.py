@@ -65,6 +65,7 @@ class Broker:
     router_class: ClassVar[type[Router]] = Router
     upstream: Any = None  # of a proxy: the cluster that answers the control plane; None: this broker answers
     make_event: Callable[[Fault], None] | None = None  # makes a fault's event, and releases it; None: none is made
+    beside: Callable[[Callable[[], object], Callable[[], None]], object] | None = None  # see Security
     fault_numbers: Iterator[int] | None = None  # in names of faults; a cluster's go on from life to life. None: from 1
 
     def __init__(
@@ -307,7 +308,9 @@ class Broker:
         if self._security is None:
             from broker.security.security import Security  # 6 ms: most brokers authenticate nobody
 
-            self._security = Security(self.turn, self.config, self.clients, self.metadata_shard, self._later)
+            self._security = Security(
+                self.turn, self.config, self.clients, self.metadata_shard, self._later, self.beside
+            )
         return self._security
 
     @property

@@ -27,6 +27,7 @@ from protocol.messages.sasl import (
 
 if TYPE_CHECKING:
     from broker.security.security import Security
+    from broker.security.session import Answer
     from broker.wire.parked import ParkedRequests
 
 
@@ -62,7 +63,19 @@ def sasl_authenticate(broker: View, ctx: Context, request: SaslAuthenticateReque
         message = "SaslAuthenticate request received after successful authentication"
         return Decision(SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message))
     was_done = guard.session.state == DONE
-    answer = guard.session.step(request.auth_bytes)
+
+    def looked(answer: Answer) -> None:
+        response = _authenticated(broker, ctx, answer, was_done=was_done)
+        if response is not LATER:
+            broker.parked.answer(ctx.token, response)
+
+    answer = broker.security.step(ctx.connection, request.auth_bytes, looked)
+    return Decision(LATER if answer is None else _authenticated(broker, ctx, answer, was_done=was_done))
+
+
+def _authenticated(broker: View, ctx: Context, answer: Answer, *, was_done: bool) -> Any:
+    """What a token is answered; LATER: it has failed."""
+    guard: Any = ctx.connection.guard
     response = SaslAuthenticateResponse(
         error_code=answer.code,
         error_message=answer.message,
@@ -70,10 +83,10 @@ def sasl_authenticate(broker: View, ctx: Context, request: SaslAuthenticateReque
         session_lifetime_ms=answer.lifetime_ms,
     )
     if guard.session.state == FAILED:
-        return Decision(_fail(broker, ctx, response, answer.message or ""))
+        return _fail(broker, ctx, response, answer.message or "")
     if guard.session.state == DONE and not was_done:
         broker.security.admit(ctx.connection)
-    return Decision(response)
+    return response
 
 
 def _fail(broker: View, ctx: Context, response: Any, why: str) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from broker.security.session import DONE, FAILED
 
 if TYPE_CHECKING:
+    from broker.security.session import Answer
     from broker.wire.connection import Connection
 
 SIZE_BYTES = 4
@@ -19,14 +20,21 @@ SIZE_BYTES = 4
 class BareTokens:
     """The protocol of one exchange.
 
+    step   takes a token, as Security does.
     admit  called when the client has authenticated.
     fail   called when it has failed, with the reason.
     """
 
     def __init__(
-        self, connection: Connection, admit: Callable[[Connection], None], fail: Callable[[Connection, str], None]
+        self,
+        connection: Connection,
+        step: Callable[[Connection, bytes, Callable[[Answer], None]], Answer | None],
+        admit: Callable[[Connection], None],
+        fail: Callable[[Connection, str], None],
     ) -> None:
         self._connection = connection
+        self._step = step
+        self._waits = False  # for a password that is looked at
         self._admit = admit
         self._fail = fail
         self._data = b""
@@ -49,7 +57,7 @@ class BareTokens:
         guard: Any = connection.guard
         connection.last_active_ms = connection.turn.begin()
         self._data += data
-        while guard.session.state not in (DONE, FAILED) and len(self._data) >= SIZE_BYTES:
+        while not self._waits and guard.session.state not in (DONE, FAILED) and len(self._data) >= SIZE_BYTES:
             size = int.from_bytes(self._data[:SIZE_BYTES], "big", signed=True)
             if not 0 <= size <= guard.request_limit:
                 connection.refuse(f"SASL token of {size} bytes")
@@ -57,14 +65,22 @@ class BareTokens:
             if len(self._data) < SIZE_BYTES + size:
                 return
             token, self._data = self._data[SIZE_BYTES : SIZE_BYTES + size], self._data[SIZE_BYTES + size :]
-            self._take(guard, token)
+            answer = self._step(connection, token, self._looked)
+            self._waits = answer is None
+            if answer is not None:
+                self._answer(guard, answer)
         if guard.session.state == DONE and not connection.closed:
             connection.transport.set_protocol(connection)
             if self._data:
                 connection.data_received(self._data)
 
-    def _take(self, guard: Any, token: bytes) -> None:
-        answer = guard.session.step(token)
+    def _looked(self, answer: Answer) -> None:
+        """A token was taken that took long: go on."""
+        self._waits = False
+        self._answer(self._connection.guard, answer)
+        self.data_received(b"")
+
+    def _answer(self, guard: Any, answer: Answer) -> None:
         connection = self._connection
         if guard.session.state == FAILED:
             self._fail(connection, answer.message or "")

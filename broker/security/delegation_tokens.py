@@ -53,6 +53,10 @@ class TokenKeys:
         self._secret = secret
         self._kept: dict[tuple[str, int], ScramKeys] = {}
 
+    def has(self, token_id: str, mechanism: int) -> bool:
+        """Whether those of a token need not be made."""
+        return (token_id, mechanism) in self._kept
+
     def find(self, token_id: str, mechanism: int) -> ScramKeys:
         """Those of a token that exists, for a mechanism as in Kafka's records."""
         found = self._kept.get((token_id, mechanism))

@@ -33,6 +33,9 @@ _FIRST: Final = re.compile(
 TOKEN_AUTH: Final = "tokenauth"  # the extension by which a client says that its user is a delegation token
 
 
+Work = Callable[[], object]
+
+
 class Step(NamedTuple):
     """What a token led to: with a user the exchange is complete."""
 
@@ -61,6 +64,9 @@ class Exchange(Protocol):
     def step(self, token: bytes) -> Step:
         """Take the client's next token. Errors: RefusedError."""
 
+    def work(self, token: bytes) -> Work | None:
+        """What `step` will do with this token that takes milliseconds, for any thread; it is done once. None: none."""
+
 
 class Users:
     """The users of one listener and mechanism: those of a login module, and those in the cluster's records.
@@ -68,6 +74,7 @@ class Users:
     passwords   of the login module, by user.
     records     (user, number of a SCRAM mechanism) -> credential, or None.
     tokens      (id of a delegation token, number) -> (credential, its owner, when it expires), or None.
+    token_work  the same -> what makes its credential, which `tokens` then finds; None: there is nothing to do.
     examples    number of a SCRAM mechanism -> the salts and iterations of users who exist.
     secret      from which credentials are made up for users who do not exist.
     """
@@ -79,11 +86,13 @@ class Users:
         secret: bytes,
         tokens: Callable[[str, int], tuple[ScramKeys, str, int] | None] = lambda user, mechanism: None,
         examples: Callable[[int], Sequence[tuple[bytes, int]]] = lambda mechanism: (),
+        token_work: Callable[[str, int], Work | None] = lambda user, mechanism: None,
     ) -> None:
         self.passwords = passwords
         self.records = records
         self.tokens = tokens
         self.examples = examples
+        self.token_work = token_work
         self._secret = secret
 
     def made_up(self, user: str, mechanism: int) -> ScramKeys:
@@ -95,10 +104,6 @@ class Users:
         size = hashlib.new(DIGESTS[mechanism]).digest_size
         stream = hashlib.shake_256(seed).digest(LONGEST_SALT)
         return ScramKeys(_salt_like(like, stream), bytes(size), bytes(size), iterations)
-
-    def has_password(self, user: str, password: str) -> bool:
-        """Whether this is the user's password."""
-        return self.password_check(user)(password)
 
     def password_check(self, user: str) -> Callable[[str], bool]:
         """What says whether a text is the user's password; it takes 2 ms or more, and any thread may call it."""
@@ -137,6 +142,19 @@ class Plain:
 
     def __init__(self, users: Users) -> None:
         self._users = users
+        self._is_right: bool | None = None  # the password; None: it was not looked at
+
+    def work(self, token: bytes) -> Work | None:
+        """See Exchange."""
+        _, user, password, *more = [*token.decode("utf-8", "replace").split("\0"), "", ""]
+        if len(more) != 2 or not user or not password:
+            return None
+        check = self._users.password_check(user)
+
+        def look() -> None:
+            self._is_right = check(password)
+
+        return look
 
     def step(self, token: bytes) -> Step:
         """Check a token of PLAIN (RFC 4616). Errors: RefusedError: malformed, or not the user's password."""
@@ -148,7 +166,9 @@ class Plain:
             raise RefusedError("Authentication failed: username not specified")
         if not password:
             raise RefusedError("Authentication failed: password not specified")
-        if not self._users.has_password(user, password):
+        if self._is_right is None:
+            self._is_right = self._users.password_check(user)(password)
+        if not self._is_right:
             raise RefusedError("Authentication failed: Invalid username or password")
         if asked and asked != user:
             raise RefusedError(
@@ -175,6 +195,14 @@ class Scram:
         self._binding = b""  # what the client must repeat of its first message
         self._signed = ""  # the messages so far, as they are signed
 
+    def work(self, token: bytes) -> Work | None:
+        """See Exchange: the credential of a delegation token."""
+        found = _FIRST.fullmatch(token.decode("ascii", "replace")) if len(token) <= LONGEST else None
+        if self._keys is not None or found is None:
+            return None
+        _, _, _, name, _, extensions = found.groups()
+        return self._users.token_work(_user(name), self._number) if _is_token(extensions) else None
+
     def step(self, token: bytes) -> Step:
         """Take the client's first or final message. Errors: RefusedError."""
         try:
@@ -189,13 +217,12 @@ class Scram:
         if found is None:
             raise RefusedError("")
         header, authorization, bare, name, nonce, extensions = found.groups()
-        user = name.replace("=2C", ",").replace("=3D", "=")
+        user = _user(name)
         if authorization not in (None, user):
             raise RefusedError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        said = dict(each.split("=", 1) for each in extensions.split(",")[1:])
-        self._find(user, by_token=said.get(TOKEN_AUTH, "").lower() == "true")
+        self._find(user, by_token=_is_token(extensions))
         assert self._keys is not None
         self._binding = header.encode()
         self._nonce = nonce + self._nonce
@@ -232,3 +259,14 @@ class Scram:
             raise RefusedError("")
         answer = b"v=" + b64encode(hmac.digest(keys.server_key, message, digest))
         return Step(answer, self._user, self._expires_ms, self._by_token)
+
+
+def _user(name: str) -> str:
+    """A name as a client's first message has it."""
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def _is_token(extensions: str) -> bool:
+    """Whether the user is a delegation token."""
+    said = dict(each.split("=", 1) for each in extensions.split(",")[1:])
+    return said.get(TOKEN_AUTH, "").lower() == "true"

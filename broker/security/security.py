@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from broker.config.releases import Release
     from broker.config.settings import BrokerConfig
     from broker.coordinator.runtime import Shard
+    from broker.security.mechanisms import Work
+    from broker.security.session import Answer
     from broker.turn.turn import Turn
     from broker.wire.clients import Clients
     from broker.wire.connection import Connection
@@ -127,6 +129,7 @@ class Security:
     """The authentication of one broker.
 
     later     (seconds, call): makes a call after a time of the machine's clock.
+    beside    (work, done): has work done beside the broker's thread, then calls `done` in it; None: there is no other.
     key_sets  the JWKS of each URL, as last read.
     """
 
@@ -137,12 +140,14 @@ class Security:
         clients: Clients,
         metadata_shard: Shard,
         later: Callable[[float, Callable[[], None]], object],
+        beside: Callable[[Work, Callable[[], None]], object] | None = None,
     ) -> None:
         self._turn = turn
         self._config = config
         self._clients = clients
         self._metadata_shard = metadata_shard
         self._later = later
+        self._beside = beside
         self._secret = turn.env.rng.getrandbits(256).to_bytes(32, "big")
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}  # by listener
         self.key_sets: dict[str, Mapping[str, Any]] = {}
@@ -158,6 +163,26 @@ class Security:
         session = Session(self._mechanisms[listener.name], self._turn.env.clock.now_ms)
         limit = ListenerSettings(self._config, listener.name).number("sasl.server.max.receive.size")
         return GuardedService(self._clients, session, min(limit, self._clients.request_limit))
+
+    def step(self, connection: Connection, token: bytes, done: Callable[[Answer], None]) -> Answer | None:
+        """Take a token of a client. Returns the answer; None: a password is looked at, and `done` is given it then.
+
+        Until then nothing more is read from the client, and all others are served.
+        """
+        session: Session = connection.guard.session
+        work = None if self._beside is None else session.work(token)
+        if work is None or self._beside is None:
+            return session.step(token)
+
+        def looked() -> None:
+            if not connection.closed:
+                self._turn.begin()
+                connection.throttle(False)
+                done(session.step(token))
+
+        connection.throttle(True)
+        self._beside(work, looked)
+        return None
 
     def admit(self, connection: Connection) -> None:
         """A client has authenticated: serve it until its session expires."""
@@ -183,7 +208,7 @@ class Security:
 
     def read_bare_tokens(self, connection: Connection) -> None:
         """The exchange goes on without requests, once the frame that began it is served."""
-        self._turn.call_soon(BareTokens(connection, self.admit, self.fail).begin)
+        self._turn.call_soon(BareTokens(connection, self.step, self.admit, self.fail).begin)
 
     def hold_back(self, connection: Connection) -> None:
         """A client authenticates again: until that is done it is served nothing else."""
@@ -249,7 +274,9 @@ class Security:
             if name == OAUTHBEARER:
                 begin = partial(OAuthBearer, self._tokens(settings, options))
             else:
-                users = Users(_passwords(options), self._credential, self._secret, self._token, self._salts)
+                users = Users(
+                    _passwords(options), self._credential, self._secret, self._token, self._salts, self._token_work
+                )
                 begin = partial(Plain, users) if name == PLAIN else partial(Scram, users, name, self._turn.env.rng)
             found[name] = Mechanism(begin, max_reauth_ms)
         return found
@@ -270,6 +297,13 @@ class Security:
             return None
         expires_ms = min(token.expiration_timestamp, token.max_timestamp)
         return self._token_keys.find(token_id, mechanism), token.owner.partition(":")[2], expires_ms
+
+    def _token_work(self, token_id: str, mechanism: int) -> Work | None:
+        """What makes the credential of a delegation token, unless it is kept, or there is no such token."""
+        keys = self._token_keys
+        if keys is None or keys.has(token_id, mechanism) or token_id not in self._metadata_shard.machine.clients.tokens:
+            return None
+        return partial(keys.find, token_id, mechanism)
 
     def _salts(self, mechanism: int) -> list[tuple[bytes, int]]:
         """Salt and iterations of each user with a credential for a mechanism, at most a hundred."""

@@ -29,7 +29,7 @@ from broker.security.principals import ANONYMOUS
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.security.mechanisms import Exchange
+    from broker.security.mechanisms import Exchange, Work
 
 OPENED: Final = "OPENED"
 EXCHANGING: Final = "EXCHANGING"
@@ -125,6 +125,10 @@ class Session:
         self.takes_bare_tokens = version == 0
         self.state = EXCHANGING
         return ErrorCode.NONE, names
+
+    def work(self, token: bytes) -> Work | None:
+        """What `step` will do with this token that takes milliseconds; see Exchange."""
+        return self._exchange.work(token) if self.state == EXCHANGING and self._exchange is not None else None
 
     def step(self, token: bytes) -> Answer:
         """The client's next token."""

@@ -124,6 +124,7 @@ class ClusterServer(ClusterParts):
         counts = self.broker.metrics.counts
         self._steps = Steps(self.broker.turn, lambda: sum(counts), self.loop.call_soon, self.loop.call_later)
         self.broker.fault_numbers = self._fault_numbers
+        self.broker.beside = self._beside
         self.broker.make_event = self._make_event if self.has_inside else None
         self.broker.clients.connections = self._connections
         self.broker.clients.backlog.large_request = self._memory.large_request
@@ -226,6 +227,10 @@ class ClusterServer(ClusterParts):
 
         if not self._closing:
             self._syncs.sync(logs, done)
+
+    def _beside(self, work: Callable[[], object], done: Callable[[], None]) -> None:
+        """Have work done in a thread, one after the other, then call `done` in a turn."""
+        self._syncs.beside(work, lambda: self._turn(done))
 
     def _make_event(self, fault: Fault) -> None:
         """Make the event of a fault, which keeps its request or reply until then."""

@@ -1,4 +1,4 @@
-"""Threads that sync logs, shared by all clusters of the process."""
+"""Threads that sync logs, and one that looks at passwords, shared by all clusters of the process."""
 
 from __future__ import annotations
 
@@ -19,6 +19,20 @@ class SyncThreads:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._pool: ThreadPoolExecutor | None = None
+        self._lone: ThreadPoolExecutor | None = None
+
+    def beside(self, work: Callable[[], object], done: Callable[[], None]) -> None:
+        """Do something in a thread, after what was given before; then call `done` in the loop."""
+        if self._lone is None:
+            self._lone = ThreadPoolExecutor(1, "beside")
+
+        def do() -> None:
+            try:
+                work()
+            finally:
+                self._loop.call_soon_threadsafe(done)
+
+        self._lone.submit(do)
 
     def run(self, work: Callable[[], None]) -> None:
         """Do something in a thread."""
@@ -57,3 +71,5 @@ class SyncThreads:
         """Wait for what has begun."""
         if self._pool is not None:
             self._pool.shutdown(wait=True)
+        if self._lone is not None:
+            self._lone.shutdown(wait=True, cancel_futures=True)
