@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from broker.registry.errors import RegistryError
+from broker.shell.control.routes import RefusedError
 from broker.shell.registry.examiner import Examiner
 from broker.shell.registry.service import Call, Registry
 from broker.shell.registry.store import StoreError
@@ -31,8 +32,11 @@ class Schemas:
         self._examiner.close()
 
     async def subjects(self) -> set[str]:
-        """The subjects that are there."""
-        return set((await self._registry.state()).subjects)
+        """The subjects that are there. Errors: RefusedError: the registry's topic cannot be read."""
+        try:
+            return set((await self._registry.state()).subjects)
+        except StoreError as error:
+            raise RefusedError(409, str(error)) from None
 
     async def check(self, items: list[SchemaItem]) -> list[Problem]:
         """What would be refused, each schema after those before it."""

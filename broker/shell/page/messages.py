@@ -197,13 +197,18 @@ async def read(asking: Asking, partition: Partition, position: int) -> AsyncIter
 
 
 async def registry_of(cluster: ClusterServer) -> Registry | None:
-    """The registry that decodes messages: the cluster's own, or the one that is set; None: there is none."""
+    """The registry that decodes messages: the cluster's own, or the one that is set; None: there is none.
+
+    Errors: RefusedError.
+    """
     if cluster.registry is None and not cluster.config.schema_registry_url:
         return None
     from broker.shell.page.registry import OwnRegistry, Registry  # 30 ms, for its HTTP client: few have a registry
 
     if cluster.registry is not None:
-        return OwnRegistry(await cluster.registry.state())
+        from broker.shell.page.schemas import state_of  # 1 ms: the same
+
+        return OwnRegistry(await state_of(cluster))
     return Registry(cluster.config.schema_registry_url, cluster.config.schema_registry_basic_auth_user_info or "")
 
 

@@ -12,7 +12,7 @@ from broker.shell.asking import Asking
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.page.messages import read
 from broker.shell.page.registry import MAGIC, PREFIX_BYTES
-from broker.shell.page.schemas import registry_of
+from broker.shell.page.schemas import state_of
 from broker.shell.page.topics import UNREADABLE, bounds
 from broker.shell.page.windows import slices
 
@@ -46,7 +46,7 @@ class Use(TypedDict):
 
 async def show_use(cluster: ClusterServer, call: Call) -> Use:
     """Topics with how many of their newest records carry an id of a subject. Errors: RefusedError."""
-    state, subject = await registry_of(cluster).state(), call.words["subject"]
+    state, subject = await state_of(cluster), call.words["subject"]
     ids = {row.id for row in state.versions(subject, deleted=True)}
     if not ids:
         raise RefusedError(404, f"no such subject: {subject:.100}")

@@ -108,7 +108,7 @@ def registry_of(cluster: ClusterServer) -> OpenRegistry:
 
 async def list_subjects(cluster: ClusterServer, call: Call) -> SubjectRows:
     """A window on the subjects. Errors: RefusedError."""
-    state = await _state(cluster)
+    state = await state_of(cluster)
     names, offset, total = await window(cluster, call, [name for name in state.subjects if state.has(name)])
     rows: list[SubjectRow] = []
     for name in names:
@@ -130,7 +130,7 @@ async def list_subjects(cluster: ClusterServer, call: Call) -> SubjectRows:
 
 async def show_subject(cluster: ClusterServer, call: Call) -> Subject:
     """A subject with its versions, the newest first, those that are softly deleted among them. Errors: RefusedError."""
-    state = await _state(cluster)
+    state = await state_of(cluster)
     subject = call.words["subject"]
     rows = _versions(state, subject)
     return {
@@ -154,7 +154,7 @@ async def show_subject(cluster: ClusterServer, call: Call) -> Subject:
 
 async def show_changes(cluster: ClusterServer, call: Call) -> Changes:
     """Two versions side by side, and why readers of one cannot read the other's records. Errors: RefusedError."""
-    state, subject = await _state(cluster), call.words["subject"]
+    state, subject = await state_of(cluster), call.words["subject"]
     rows = _versions(state, subject)
     new = _version(rows, number(call, "to", rows[0].version))
     before = [row.version for row in rows if row.version < new.version]
@@ -171,8 +171,8 @@ async def show_changes(cluster: ClusterServer, call: Call) -> Changes:
     }
 
 
-async def _state(cluster: ClusterServer) -> RegistryState:
-    """Errors: RefusedError."""
+async def state_of(cluster: ClusterServer) -> RegistryState:
+    """What the cluster's own registry has. Errors: RefusedError: there is none, or its topic cannot be read."""
     from broker.shell.registry.store import StoreError  # 0 ms: the registry is served
 
     try:

@@ -84,7 +84,7 @@ class RegistryHttp(HttpServer):
             call = Call("GET" if head.method == "HEAD" else head.method, head.target, server)
             call.body = await _parsed(head, body)
             principal = head.principal
-            self._access.check(call, await self._registry.state(), head, principal)
+            self._access.check(call, await self._registry.state_for(call), head, principal)
             written = Written(self._registry.cluster, call, head, principal)
             try:
                 answer = await served(self._registry, call, head, principal)

@@ -89,6 +89,13 @@ class Registry:
         """What the topic says now. Errors: StoreError."""
         return await self._store.read()
 
+    async def state_for(self, call: Call) -> RegistryState:
+        """The same for a request. Errors: RegistryError."""
+        try:
+            return await self._store.read()
+        except StoreError as error:
+            raise store_failed(_failed(call.route), str(error)) from None
+
     async def warm(self) -> None:
         """Do what the first requests would wait for. Errors: StoreError."""
         await self._store.read()

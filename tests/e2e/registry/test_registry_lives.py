@@ -207,3 +207,30 @@ def test_body_in_chunks_and_of_other_types(broker, registry):
     )
     with urllib.request.urlopen(request, timeout=60) as reply:
         assert json.load(reply)["id"] == 1
+
+
+def test_what_another_program_writes_in_a_transaction_counts_when_it_is_committed(broker, registry):
+    registry.register("orders", ORDER)
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id="writer")
+    producer.init_transactions()
+
+    def write(subject, number):
+        producer.begin_transaction()
+        key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
+        value = {"subject": subject, "version": 1, "id": number, "schema": '"int"', "deleted": False}
+        rows = [json.dumps(each, separators=(",", ":")).encode() for each in (key, value)]
+        producer.send("_schemas", key=rows[0], value=rows[1]).get(60)
+
+    write("aborted", 7)
+    status, code, text = registry.ask("GET", "/subjects")
+    assert (status, code, text) == (500, 50001, "ListSubjects operation failed while reading the Kafka store")
+    broker.create_topic("t")
+    for path in ("/_admin/topics/t/messages?offset=0", "/_admin/schemas", "/_admin/schemas/orders/topics"):
+        with pytest.raises(ControlError, match="open transaction"):
+            broker.control.ask("GET", path)
+    producer.abort_transaction()
+    write("committed", 8)
+    producer.commit_transaction()
+    producer.close()
+    assert registry.ask("GET", "/subjects") == ["committed", "orders"]
+    assert registry.ask("GET", "/schemas/ids/7")[:2] == (404, 40403)

@@ -178,3 +178,19 @@ def test_content_has_the_highest_of_its_ids_whenever_it_is_asked_for():
         assert state.id_of(digest) is None
     assert found[0] == found[1]
     assert found[0][0] == 5
+
+
+def test_record_is_of_the_subject_and_version_in_its_key(registry):
+    registry.register("s", '"int"')
+    value = registry.log[-1][1]
+    registry.append(b'{"keytype":"SCHEMA","subject":"t","version":2,"magic":1}', value)
+    assert registry.ask("GET", "/subjects/t/versions") == [2]
+    assert registry.ask("GET", "/subjects/s/versions") == [1]
+
+
+def test_version_that_is_written_again_has_the_new_id_alone(registry):
+    registry.register("s", '"int"')
+    key, value = registry.log[-1]
+    registry.append(key, value.replace(b'"id":1', b'"id":5').replace(b"int", b"long"))
+    assert registry.ask("GET", "/schemas/ids/1")[:2] == (404, 40403)
+    assert registry.ask("GET", "/subjects/s/versions/1")["id"] == 5
