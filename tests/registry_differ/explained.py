@@ -11,7 +11,6 @@ from answers import Answer
 from step import Step
 
 INVALID: Final = 42201
-NO_ACTIVE_VERSION: Final = 40907
 CONTEXT_NAMED: Final = re.compile(r":\.cu[0-9a-f]{8}:")
 OK: Final = 200
 
@@ -141,10 +140,6 @@ def _is_leaked(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
 def _is_cached(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
     is_kept = theirs.status == OK and "No schema reference found" in str(ours.body)
     return is_kept and any(step.method == "DELETE" for step in steps) and "references" in json.dumps(steps[-1].body)
-
-
-def _is_last(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
-    return steps[-1].method == "DELETE" and theirs.status == 500 and _code(ours) == NO_ACTIVE_VERSION
 
 
 def _is_unevaluated(steps: Sequence[Step], theirs: Answer, ours: Answer) -> bool:
