@@ -131,7 +131,7 @@ func (p *Process) New(tb TB, options ClusterOptions) *Cluster {
 		body["clock_ms"] = *options.AtMs
 	}
 	made := described{}
-	if err := p.ask(contextOf(tb), "POST", "/_admin/clusters", body, &made); err != nil {
+	if err := p.ask(forTest(contextOf(tb), tb), "POST", "/_admin/clusters", body, &made); err != nil {
 		tb.Fatalf("%v", err)
 	}
 	cluster := p.cluster(tb, made)
@@ -220,7 +220,8 @@ func (c *Cluster) end(tb TB) {
 			(&ended).tell(tb)
 		}
 		c.folders.remove()
-		if err := c.process.ask(ended.context, "DELETE", c.path, nil, nil); err != nil {
+		outcome := withOutcome(ended.context, tb.Failed())
+		if err := c.process.ask(outcome, "DELETE", c.path, nil, nil); err != nil {
 			tb.Errorf("%v", err)
 		}
 	})

@@ -170,6 +170,7 @@ func (p *Process) ask(ctx context.Context, method, path string, body, answer any
 	if p.token != "" {
 		request.Header.Set("Authorization", "Bearer "+p.token)
 	}
+	setFields(request)
 	reply, err := p.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("momus: %s %s: %w", method, path, err)

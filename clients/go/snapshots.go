@@ -63,7 +63,7 @@ func (c *Cluster) Fork(tb TB) *Cluster {
 func (c *Cluster) fork(tb TB, body map[string]any) *Cluster {
 	tb.Helper()
 	made := described{}
-	if err := c.process.ask(contextOf(tb), "POST", c.path+"/fork", body, &made); err != nil {
+	if err := c.process.ask(forTest(contextOf(tb), tb), "POST", c.path+"/fork", body, &made); err != nil {
 		tb.Fatalf("%v", err)
 	}
 	fork := c.process.cluster(tb, made)

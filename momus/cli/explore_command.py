@@ -13,6 +13,7 @@ from momus.kit.plugin_options import DEFAULT_BUDGET
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from momus.explore.findings import Explored, Run
+    from momus.explore.program import Asked
 
 MOST_WORKERS = 8
 
@@ -35,6 +36,7 @@ MOST_WORKERS = 8
 )
 @click.option("--restart", is_flag=True, help="Start the program again when it ends with another code than 0.")
 @click.option("--schedule", metavar="TEXT", help="Run it once, with this one.")
+@click.option("--test", metavar="NAME", help="With --schedule: the test of a suite in which it happens.")
 @click.option("--seed", type=int, default=0, help="Of the order of schedules and of pairs.")
 @click.option("--workers", type=click.IntRange(1, 64), help="So many at once.  [default: one a processor]")
 @click.option("--report", metavar="FILE", help="Write what was found there: .json, .md or .xml.")
@@ -48,6 +50,7 @@ def explore(
     what: str,
     restart: bool,
     schedule: str | None,
+    test: str | None,
     seed: int,
     workers: int | None,
     report: str | None,
@@ -57,13 +60,14 @@ def explore(
 
     It has a cluster of its own each time, whose address is in KAFKA_BOOTSTRAP_SERVERS and in the place of {servers}
     among its words. It must end by itself, with 0. It is killed (kill -9) at its requests too, and started again until
-    it ends with 0. Exit codes: 0 nothing was found, 1 something was, or the program fails without it, 2 bad usage.
+    it ends with 0. A suite of Go, the JVM or Node whose tests make their clusters by momus' kit is known by its first
+    run: then something happens in each test, by a schedule of its own: momus explore -- go test ./...
+    Exit codes: 0 nothing was found, 1 something was, or it fails without it, 2 bad usage.
     """
-    from momus.explore.findings import WRONG  # 5 ms
+    from momus.explore import kit_suite, program  # 60 ms, with http.server
+    from momus.explore.findings import WRONG
     from momus.explore.happenings import of_a_program
     from momus.explore.plan import Budget
-    from momus.explore.program import Asked, ProgramError, once
-    from momus.explore.program import explore as explored
     from momus.explore.report import write_report
     from momus.explore.schedule import parse, text_of
 
@@ -71,9 +75,11 @@ def explore(
         settings = dict(each.split("=", 1) for each in assignments)
     except ValueError:
         raise click.UsageError("--set takes KEY=VALUE") from None
+    if test is not None and schedule is None:
+        raise click.UsageError("--test says in which test a --schedule happens: give one")
     count = workers or max(1, min(MOST_WORKERS, os.cpu_count() or 1))
     try:
-        asked = Asked(
+        asked = program.Asked(
             command, check, load, brokers, settings, of_a_program(what), Budget.of(budget), seed, count, restart
         )
         parsed = None if schedule is None else parse(schedule)
@@ -81,33 +87,52 @@ def explore(
         raise click.UsageError(str(error)) from None
     try:
         if parsed is not None:
-            run = once(asked, parsed)
+            run = program.once(asked, parsed) if test is None else kit_suite.once(asked, test, parsed)
             say(f"{run.verdict}: {text_of(parsed)}")
             say_text(run.why)
             raise SystemExit(1 if run.verdict in WRONG else 0)
-        told = explored(asked, show)
-    except (ProgramError, RuntimeError, OSError) as error:
+        try:
+            told = [program.explore(asked, show)]
+        except program.IsSuiteError:
+            told = kit_suite.explore(_as_suite(asked), show)
+    except (program.ProgramError, RuntimeError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    say_found(told)
+    if sys.stderr.isatty():
+        click.echo("\r\033[K", nl=False, err=True)
+    for each in told:
+        say_found(each)
     if report is not None:
-        write_report(report, [told])
+        write_report(report, told)
         say(f"written to {report}")
-    raise SystemExit(1 if told.wrong else 0)
+    raise SystemExit(1 if any(each.wrong for each in told) else 0)
+
+
+def _as_suite(asked: Asked) -> Asked:
+    """What is asked of a suite. Errors: UsageError: an option is for a program alone."""
+    given = {
+        "--load": asked.load is not None,
+        "--check": asked.check is not None,
+        "--brokers": asked.brokers != 1,
+        "--set": bool(asked.config),
+        "--restart": asked.restarts,
+    }
+    if words := ", ".join(option for option, is_given in given.items() if is_given):
+        raise click.UsageError(f"{words}: not for a suite, whose tests make their own clusters and say what is wrong")
+    return asked
 
 
 def say_found(told: Explored) -> None:
     """Print what was found."""
-    from momus.explore.report import head, table  # 3 ms: imported already
-    from momus.explore.schedule import text_of  # 1 ms: as above
+    from momus.explore.report import failure_text, head, table  # 3 ms: imported already
 
-    if sys.stderr.isatty():
-        click.echo("\r\033[K", nl=False, err=True)
+    if told.note:
+        say(f"{told.test}: not explored: {told.note}")
+        return
     say(head(told))
     for line in table(told):
         say(line)
-    for run in told.wrong:
-        say(f"{run.verdict}: {text_of(run.schedule)}")
-        say_text(run.why)
+    if told.wrong:
+        say(failure_text(told))
 
 
 def say_text(text: str) -> None:

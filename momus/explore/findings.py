@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from shlex import quote
 from typing import NamedTuple
 
 from momus.explore.schedule import Schedule, parse, text_of
@@ -46,6 +47,7 @@ class Explored(NamedTuple):
     note      why it was not explored; "": it was.
     planned   schedules that there are, of one thing at once.
     left_out  of these, for want of budget.
+    again     the command that does a run once more, with {} for its schedule.
     """
 
     test: str
@@ -56,11 +58,24 @@ class Explored(NamedTuple):
     runs: Sequence[Run]
     seconds: float
     plain_seconds: float
+    again: str
+
+    def again_command(self, run: Run) -> str:
+        """The line that makes a run happen once more."""
+        return self.again.replace("{}", quote(text_of(run.schedule)))
 
     @property
     def wrong(self) -> list[Run]:
         """The runs that the test fails for."""
         return [run for run in self.runs if run.is_wrong]
+
+    @property
+    def examples(self) -> list[tuple[Run, int]]:
+        """Of the runs that the test fails for: the first of each kind (what, where, verdict), and how many of it."""
+        found: dict[tuple[str, str, str], list[Run]] = {}
+        for run in self.wrong:
+            found.setdefault((what(run), where(run), run.verdict), []).append(run)
+        return [(runs[0], len(runs)) for runs in found.values()]
 
     def counts(self) -> dict[str, int]:
         """Verdict -> number of runs, in the order of VERDICTS, those that there are."""

@@ -13,8 +13,10 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from shlex import join
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from momus.cluster import Cluster
@@ -23,6 +25,7 @@ from momus.explore import plan
 from momus.explore.classes import find
 from momus.explore.findings import FAILED, HUNG, LEFT, Explored, Run, verdict_of, with_left
 from momus.explore.happenings import Happening
+from momus.explore.kit_front import Front
 from momus.explore.schedule import Schedule
 from momus.explore.watch import PREFIX, Address, Watch, last_requests
 from momus.kit.process import Broker
@@ -41,6 +44,7 @@ PLACE = "{servers}"
 MOST_LIVES = 20  # of a program that is started again
 MOST_OUTPUT = 4000  # characters that are shown
 LOOK_S = 0.005
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Asked(NamedTuple):
@@ -62,6 +66,21 @@ class Asked(NamedTuple):
     workers: int
     restarts: bool
 
+    def again(self, *words: str) -> str:
+        """The command that runs it with one schedule, for which {} stands. `words`: further options."""
+        options = [*words]
+        if self.load is not None:
+            options += ["--load", str(self.load)]
+        if self.check is not None:
+            options += ["--check", self.check]
+        if self.brokers != 1:
+            options += ["--brokers", str(self.brokers)]
+        for name, value in self.config.items():
+            options += ["--set", f"{name}={value}"]
+        if self.restarts:
+            options.append("--restart")
+        return f"{join(['momus', 'explore', *options])} --schedule {{}} -- {join(self.command)}"
+
 
 class Ended(NamedTuple):
     """How a run went. `code`: of the program, or of the check after it; None: it hung."""
@@ -77,15 +96,27 @@ class ProgramError(RuntimeError):
     """It cannot be explored; the text says why."""
 
 
+class IsSuiteError(RuntimeError):
+    """Its clusters are made by a kit: it is a suite (kit_suite.py)."""
+
+
 def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, planned: None) -> Explored:
-    """Explore a program. `show`: is told how far it is. Errors: ProgramError; ControlError: the load is refused."""
+    """Explore a program. `show`: is told how far it is.
+
+    Errors: ProgramError; IsSuiteError; ControlError: the load is refused.
+    """
     began_s = time.monotonic()
     with ExitStack() as ends:
         host = Broker(flush="memory")
         host.is_host = True
         ends.enter_context(host)
         template = host.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
-        plains = [_run(template, asked, None, plan.PLAIN_LIMIT_S) for _ in range(plan.PLAIN_RUNS)]
+        plains = []
+        for _ in range(plan.PLAIN_RUNS):
+            with Front(host.control.address, {}) as front:
+                plains.append(_run(template, asked, None, plan.PLAIN_LIMIT_S, {"MOMUS_ADDRESS": front.address}))
+                if front.tests or front.unnamed:
+                    raise IsSuiteError
         for number, each in enumerate(plains):
             if each.code != 0:
                 before = "" if not number else ", though it ended with 0 before"
@@ -103,7 +134,8 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
         done = sum(len(run.schedule) == 1 for run in runs)
         name = " ".join(asked.command)
         seconds = time.monotonic() - began_s
-        return Explored(name, "", found.classes, len(schedules), len(schedules) - done, runs, seconds, plain_s)
+        left_out = len(schedules) - done
+        return Explored(name, "", found.classes, len(schedules), left_out, runs, seconds, plain_s, asked.again())
 
 
 def once(asked: Asked, schedule: Schedule, limit_s: float = plan.PLAIN_LIMIT_S) -> Run:
@@ -154,15 +186,17 @@ def _run_all(
     return runs
 
 
-def _run(template: Cluster, asked: Asked, schedule: Schedule | None, limit_s: float) -> Ended:
-    """Run it once, with a fork of the template."""
+def _run(
+    template: Cluster, asked: Asked, schedule: Schedule | None, limit_s: float, variables: Mapping[str, str] = EMPTY
+) -> Ended:
+    """Run it once, with a fork of the template. `variables`: further ones of its environment."""
     where: list[Address] = []
     watch = Watch(schedule, where.append)
     cluster = template.fork()
     try:
         watch.made(cluster)
         began_s = time.monotonic()
-        code, output = _lives(cluster, asked, schedule, watch, began_s + limit_s)
+        code, output = _lives(cluster, asked, schedule, watch, began_s + limit_s, variables)
         seconds = time.monotonic() - began_s
         lines = last_requests(where[0]) if code is None and where else []
         watch.ends(cluster)
@@ -172,10 +206,15 @@ def _run(template: Cluster, asked: Asked, schedule: Schedule | None, limit_s: fl
 
 
 def _lives(
-    cluster: Cluster, asked: Asked, schedule: Schedule | None, watch: Watch, end_s: float
+    cluster: Cluster,
+    asked: Asked,
+    schedule: Schedule | None,
+    watch: Watch,
+    end_s: float,
+    variables: Mapping[str, str],
 ) -> tuple[int | None, str]:
     """Let the program live until it ends with 0, and check it. Returns the code, None: it hung, and its output."""
-    environment = {**os.environ, **dict.fromkeys(VARIABLES, cluster.bootstrap_servers)}
+    environment = {**os.environ, **variables, **dict.fromkeys(VARIABLES, cluster.bootstrap_servers)}
     words = [word.replace(PLACE, cluster.bootstrap_servers) for word in asked.command]
     kills = [f"{PREFIX}{index}" for index, step in enumerate(schedule or ()) if step.kind == "kill_program"]
     with tempfile.TemporaryFile() as output:
@@ -202,22 +241,17 @@ def _life(
 
     Returns its code, None: it hung; and whether it was killed at a request.
     """
-    try:
-        process = subprocess.Popen(
-            words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
-    except OSError as error:
-        raise ProgramError(f"{words[0]} cannot be started: {error.strerror}") from None
+    process = begin(words, environment, output)
     while True:
         try:
             return process.wait(LOOK_S if kills else max(0.0, end_s - time.monotonic())), False
         except subprocess.TimeoutExpired:
             if time.monotonic() >= end_s:
-                _kill(process)
+                end_process(process)
                 return None, False
         for name in list(kills):
             if _is_held(cluster, name):
-                _kill(process)
+                end_process(process)
                 kills.remove(name)
                 with suppress(ControlError):
                     cluster._ask("POST", f"/faults/{name}/release", {})
@@ -241,7 +275,18 @@ def _is_held(cluster: Cluster, name: str) -> bool:
         return False
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def begin(words: Sequence[str], environment: dict[str, str], output: Any) -> subprocess.Popen[bytes]:
+    """Start a command. Errors: ProgramError: it cannot be started."""
+    try:
+        return subprocess.Popen(
+            words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    except OSError as error:
+        raise ProgramError(f"{words[0]} cannot be started: {error.strerror}") from None
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a command, and whatever it has started."""
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

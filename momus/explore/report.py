@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from shlex import quote
 
 from momus.explore.findings import Explored, Run, line, what, where
 
@@ -18,22 +17,20 @@ MOST_WHY = 30  # lines of it
 WIDTH = 46
 
 
-def again_command(test: str, run: Run) -> str:
-    """The line that makes it happen once more."""
-    return f"pytest {quote(test)} --momus-schedule {quote(line(run))}"
-
-
 def failure_text(told: Explored) -> str:
     """What a test shows that fails when it is explored."""
-    wrong = told.wrong
-    lines = [f"{len(wrong)} of {len(told.runs)} runs went wrong; without a fault the test passes."]
-    for run in wrong[:MOST_SHOWN]:
-        lines += ["", f"{run.verdict}: {line(run)}{_again(run)}", f"  {again_command(told.test, run)}"]
-        why = run.why.splitlines()
-        lines += [f"  | {each}" for each in why[-MOST_WHY:]]
-    if len(wrong) > MOST_SHOWN:
-        lines += ["", f"and {len(wrong) - MOST_SHOWN} more, which the summary lists"]
+    lines = [f"{len(told.wrong)} of {len(told.runs)} runs went wrong; without a fault the test passes."]
+    examples = told.examples
+    for run, count in examples[:MOST_SHOWN]:
+        lines += ["", f"{run.verdict}: {line(run)}{_again(run)}{_alike(count)}", f"  {told.again_command(run)}"]
+        lines += [f"  | {each}" for each in run.why.splitlines()[-MOST_WHY:]]
+    if len(examples) > MOST_SHOWN:
+        lines += ["", f"and {len(examples) - MOST_SHOWN} other kinds, which the summary lists"]
     return "\n".join(lines)
+
+
+def _alike(count: int) -> str:
+    return f", and {count - 1} more at such requests" if count > 1 else ""
 
 
 def _again(run: Run) -> str:
@@ -50,8 +47,8 @@ def summary_lines(explored: Sequence[Explored], *, verbose: bool = False) -> Ite
             continue
         yield head(each)
         yield from table(each)
-        for run in each.wrong:
-            yield f"  {run.verdict}{_again(run)}: {again_command(each.test, run)}"
+        for run, _ in each.examples:
+            yield f"  {run.verdict}{_again(run)}: {each.again_command(run)}"
     for note, count in notes.items():
         if not verbose and not note.startswith(("differs", "its cluster", "it asks")):
             yield f"{count} {'test' if count == 1 else 'tests'} not explored: {note}"
@@ -104,8 +101,7 @@ def _as_markdown(explored: Sequence[Explored]) -> str:
         if each.wrong:
             lines += ["| what happened | where | verdict | once more |", "|---|---|---|---|"]
             lines += [
-                f"| {what(run)} | {where(run)} | {run.verdict} | `{again_command(each.test, run)}` |"
-                for run in each.wrong
+                f"| {what(run)} | {where(run)} | {run.verdict} | `{each.again_command(run)}` |" for run in each.wrong
             ]
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@ import os
 import selectors
 import time
 from itertools import chain
+from shlex import quote
 
 import pytest
 
@@ -105,7 +106,7 @@ class ExploreRun:
         for _ in range(plan.PLAIN_RUNS):
             plains.append(self._plain(item))
             if note := _note(plains, words):
-                self.explored.append(Explored(item.nodeid, note, 0, 0, 0, (), time.monotonic() - began_s, 0.0))
+                self.explored.append(Explored(item.nodeid, note, 0, 0, 0, (), time.monotonic() - began_s, 0.0, ""))
                 return self._reports(plains[-1])
         plain = max(plains, key=lambda each: float(each["seconds"]))
         rows = plains[-1]["rows"]
@@ -125,6 +126,7 @@ class ExploreRun:
             runs,
             time.monotonic() - began_s,
             float(plain["seconds"]),
+            f"pytest {quote(item.nodeid)} --momus-schedule {{}}",
         )
         self.explored.append(told)
         reports = self._reports(plains[-1])
