@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from momus.handle import ClusterHandle
 
 PREFIX = "explore."  # of the names of its faults; a test does not fail for those that never act
-PLAIN_JOURNAL_BYTES = 64 << 20
+JOURNAL_BYTES = 64 << 20  # at most: a run without all its requests cannot be judged
 
 
 class Address(NamedTuple):
@@ -88,8 +88,7 @@ class Watch:
         known.address = Address(control.address, control.prefix, cluster.bootstrap_servers)
         known.brokers = len(cluster.bootstrap_servers.split(","))
         self._told(known.address)
-        if self.schedule is None:
-            cluster._ask("POST", "/journal", {"bytes": PLAIN_JOURNAL_BYTES})
+        cluster._ask("POST", "/journal", {"bytes": JOURNAL_BYTES})
         self._set(known)
 
     def will_begin_again(self, cluster: ClusterHandle) -> None:

@@ -1,4 +1,4 @@
-"""What clients have left wrong in a cluster: transactions that are open, commits beyond the end of their partitions."""
+"""What clients have left wrong: open transactions, commits beyond a partition's end, or beyond what they were sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 async def left_wrong(cluster: ClusterServer, call: Call) -> list[str]:
     """A sentence for each, in the order of their names."""
-    return sorted([*_open_transactions(cluster.broker), *_commits_beyond_the_end(cluster.broker)])
+    broker = cluster.broker
+    return sorted(
+        [*_open_transactions(broker), *_commits_beyond_the_end(broker), *_commits_above_what_was_sent(broker)]
+    )
 
 
 def _open_transactions(broker: Broker) -> Iterator[str]:
@@ -47,3 +50,17 @@ def _commits_beyond_the_end(broker: Broker) -> Iterator[str]:
                         end = broker.partitions.end_of(topic, index)
                     if committed is not None and committed.offset > end:
                         yield f"group {group} has committed {committed.offset} of {name}-{index}, which ends at {end}"
+
+
+def _commits_above_what_was_sent(broker: Broker) -> Iterator[str]:
+    ring = broker.clients.journal
+    if ring is None or ring.dropped:
+        return  # it cannot be known
+    from broker.journal.reading import entries, topic_names  # 5 ms: most brokers keep no journal
+    from broker.journal.sent import above_what_was_sent  # 1 ms: as above
+
+    for each in above_what_was_sent(entries(ring), topic_names(ring, broker.topics_by_id)):
+        yield (
+            f"group {each.group} has committed {each.offset} of {each.topic}-{each.partition}, and its members were"
+            f" sent the records below {each.sent}"
+        )
