@@ -26,6 +26,7 @@ class Run(NamedTuple):
     seconds   it took.
     why       the test's own report, or who waits for what.
     again     the verdict of the same run, done once more; "": it was not.
+    kept      the command that opens the file of that run at the request where it happened; "": it is not kept.
     """
 
     schedule: Schedule
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     seconds: float
     why: str = ""
     again: str = ""
+    kept: str = ""
 
     @property
     def is_wrong(self) -> bool:

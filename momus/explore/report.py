@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from shlex import quote
 
 from momus.explore.findings import Explored, Run, line, what, where
+from momus.explore.watch import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +25,22 @@ def failure_text(told: Explored) -> str:
     examples = told.examples
     for run, count in examples[:MOST_SHOWN]:
         lines += ["", f"{run.verdict}: {line(run)}{_again(run)}{_alike(count)}", f"  {told.again_command(run)}"]
+        lines += [f"  {run.kept}"] if run.kept else []
         lines += [f"  | {each}" for each in run.why.splitlines()[-MOST_WHY:]]
     if len(examples) > MOST_SHOWN:
         lines += ["", f"and {len(examples) - MOST_SHOWN} other kinds, which the summary lists"]
     return "\n".join(lines)
+
+
+def opened_at(path: str) -> str:
+    """The command that opens the file of a run just before the request at which something happened. Errors: OSError."""
+    import zipfile  # 10 ms: few runs are kept
+
+    with zipfile.ZipFile(path) as file, file.open("journal.jsonl") as lines:
+        requests = [json.loads(line) for line in lines]
+    places = [number for number, each in enumerate(requests) if str(each.get("fault", "")).startswith(PREFIX)]
+    until = f" --until {places[0]}" if places else ""
+    return f"momus open {quote(path)}{until} --ui"
 
 
 def _alike(count: int) -> str:
@@ -49,6 +63,8 @@ def summary_lines(explored: Sequence[Explored], *, verbose: bool = False) -> Ite
         yield from table(each)
         for run, _ in each.examples:
             yield f"  {run.verdict}{_again(run)}: {each.again_command(run)}"
+            if run.kept:
+                yield f"    {run.kept}"
     for note, count in notes.items():
         if not verbose and not note.startswith(("differs", "its cluster", "it asks")):
             yield f"{count} {'test' if count == 1 else 'tests'} not explored: {note}"

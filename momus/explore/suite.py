@@ -17,7 +17,7 @@ from momus.explore import plan
 from momus.explore.classes import find
 from momus.explore.findings import FAILED, HUNG, WRONG, Explored, Run, verdict_of, with_left
 from momus.explore.happenings import chosen
-from momus.explore.report import failure_text, summary_lines, write_report
+from momus.explore.report import failure_text, opened_at, summary_lines, write_report
 from momus.explore.schedule import Schedule, parse, text_of
 from momus.explore.watch import Watch, last_requests
 from momus.explore.worker import Worker
@@ -45,6 +45,7 @@ class ExploreRun:
         plan.Budget.of(self._budget_text)
         chosen(option(config, "explore_what"))
         self._count = _worker_count(config)
+        self._keep = option(config, "keep_failed")
         self._is_first_enough = config.getoption("maxfail") == 1  # -x
 
     # -- what pytest calls
@@ -179,7 +180,8 @@ class ExploreRun:
                 schedule = next(queue, None)
                 if schedule is None:
                     break
-                worker.run(index, text_of(schedule), limit_s, schedule)
+                keep = self._keep if schedule in again else ""
+                worker.run(index, text_of(schedule), limit_s, schedule, keep=keep)
             busy = [worker for worker in self._workers if worker.given is not None]
             if not busy:
                 break
@@ -187,7 +189,7 @@ class ExploreRun:
                 run = self._judged(worker, answer, left, checks=checks)
                 first = again.pop(run.schedule, None)
                 if first is not None:
-                    runs.append(first._replace(again=run.verdict))
+                    runs.append(first._replace(again=run.verdict, kept=run.kept))
                 elif run.verdict == FAILED and (end_s is None or time.monotonic() < end_s):
                     again[run.schedule] = run
                     queue = chain([run.schedule], queue)  # once more: is it always so?
@@ -235,7 +237,8 @@ class ExploreRun:
             why = with_left(why, new)
         elif not why:
             why = "; ".join(outcome for outcome in answer["outcomes"] if outcome)
-        return Run(schedule, verdict, float(answer["seconds"]), why)
+        kept = opened_at(answer["kept"][0]) if answer["kept"] else ""
+        return Run(schedule, verdict, float(answer["seconds"]), why, kept=kept)
 
     # -- workers
 

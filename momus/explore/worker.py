@@ -21,7 +21,7 @@ import pytest
 from momus.explore.schedule import parse
 from momus.explore.watch import Address, Watch
 from momus.kit import explored
-from momus.kit.verified import FAILED, REPORT, SKIPPED
+from momus.kit.verified import FAILED, KEPT, REPORT, RUN, SKIPPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ class Worker:
             _child(session, other, self._stacks)
         other.close()
 
-    def run(self, item: int, schedule: str | None, limit_s: float, given: Any) -> None:
-        """Begin a run. `item`: its number among the session's; `limit_s`: how long it may take."""
+    def run(self, item: int, schedule: str | None, limit_s: float, given: Any, *, keep: str = "") -> None:
+        """Begin a run. `item`: its number among the session's; `limit_s`: how long it may take; `keep`: the folder for
+        its file if it fails."""
         self.given, self.began_s, self.limit_s, self.clusters = given, time.monotonic(), limit_s, []
-        self.socket.sendall(json.dumps({"item": item, "schedule": schedule}).encode() + b"\n")
+        self.socket.sendall(json.dumps({"item": item, "schedule": schedule, "keep": keep}).encode() + b"\n")
 
     @property
     def left_s(self) -> float:
@@ -134,6 +135,7 @@ def _child(session: pytest.Session, line: socket.socket, stacks: Any) -> None:
         with line.makefile("rb") as lines:
             for asked in lines:
                 told = json.loads(asked)
+                session.config.option.momus_keep_failed = told["keep"]
                 answer = _run(session, session.items[told["item"]], told["schedule"], line)
                 line.sendall(json.dumps(answer).encode() + b"\n")
         session._setupstate.teardown_exact(None)
@@ -161,6 +163,7 @@ def _run(session: pytest.Session, item: pytest.Item, text: str | None, line: soc
         line.sendall(json.dumps({"cluster": list(address)}).encode() + b"\n")
 
     item.stash[FAILED], item.stash[REPORT], item.stash[SKIPPED] = False, "", False
+    item.stash[RUN], item.stash[KEPT] = f"{item.nodeid} {text or ''}".rstrip(), []
     watch = explored.watch = Watch(None if text is None else parse(text), told)
     began_s = time.monotonic()
     try:
@@ -173,6 +176,7 @@ def _run(session: pytest.Session, item: pytest.Item, text: str | None, line: soc
     return {
         "reports": [hook.pytest_report_to_serializable(config=session.config, report=report) for report in reports],
         "seconds": time.monotonic() - began_s,
+        "kept": item.stash[KEPT],
         "hits": watch.hits,
         "outcomes": watch.outcomes,
         "left": watch.left,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 REPORT: pytest.StashKey[str] = pytest.StashKey()
 SKIPPED: pytest.StashKey[bool] = pytest.StashKey()  # because a real cluster cannot do what it asks for
+RUN: pytest.StashKey[str] = pytest.StashKey()  # the name of this run of the test, if it is not its only one
+KEPT: pytest.StashKey[list[str]] = pytest.StashKey()  # the files of its runs
 
 
 def verified(cluster: Cluster, node: pytest.Item | None, words: Mapping[str, Any]) -> Iterator[Cluster]:
@@ -72,7 +74,9 @@ def _examined(cluster: Cluster, node: pytest.Item | None, keeper: Keeper, kept: 
     if kept and node is not None and cluster.is_open and (bool(wrong) or node.stash.get(FAILED, False)):
         from momus.kit.kept_run import keep_run  # 5 ms
 
-        path = keep_run(kept, node.nodeid, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
+        name = node.stash.get(RUN, node.nodeid)
+        path = keep_run(kept, name, cluster, "\n".join([node.stash.get(REPORT, ""), *wrong]))
+        node.stash.setdefault(KEPT, []).append(str(path))
         from shlex import quote  # 2 ms
 
         sys.stderr.write(f"this run is kept; play it again by: momus replay {quote(str(path))}\n")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import zipfile
 from xml.etree import ElementTree
 
 import pytest
@@ -226,6 +228,21 @@ def test_workers_of_xdist_explore_and_their_findings_are_one_report(project):
     assert set(found) == {"test_gives_up", "test_narrow"}
     assert any("expel_member" in each for each in wrong(found["test_gives_up"]))
     assert "momus explore" in output
+
+
+def test_second_run_of_a_finding_is_kept_and_opens_at_its_request(project, tmp_path):
+    words = ["test_it.py::test_gives_up", "--momus-explore", "3", "--momus-explore-what", "group"]
+    code, output, found = explore(project, *words, "--momus-keep-failed", str(tmp_path / "kept"))
+    assert code == 1
+    (run, *_) = [run for run in found["test_gives_up"]["runs"] if run["kept"]]
+    opened = re.fullmatch(r"momus open (.*) --until (\d+) --ui", run["kept"])
+    assert run["kept"] in output
+    with zipfile.ZipFile(shlex.split(opened[1])[0]) as file:
+        requests = [json.loads(line) for line in file.read("journal.jsonl").splitlines()]
+    assert requests[int(opened[2])]["fault"] == "explore.0"
+    assert requests[int(opened[2])]["api"] == run["schedule"].partition("[")[0]
+    wrong_ones = {run["schedule"] for run in found["test_gives_up"]["runs"] if run["again"]}
+    assert len(list((tmp_path / "kept").iterdir())) == len(wrong_ones)  # each has its own file
 
 
 def test_report_is_markdown_or_xml_as_its_name_says(project):

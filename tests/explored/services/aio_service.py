@@ -46,7 +46,9 @@ class Service:
         return None
 
     async def stop(self):
-        with suppress(KafkaError):
+        # aiokafka 0.14: stop() awaits a fetch that it has cancelled while that one slept before its next try, and ends
+        # with CancelledError (Fetcher.close, _proc_fetch_request) where the broker has just restarted.
+        with suppress(KafkaError, asyncio.CancelledError):
             await self.consumer.stop()
         with suppress(KafkaError):
             await self.producer.stop()
