@@ -39,7 +39,7 @@ MOST_WORKERS = 8
 @click.option("--test", metavar="NAME", help="With --schedule: the test of a suite in which it happens.")
 @click.option("--seed", type=int, default=0, help="Of the order of schedules and of pairs.")
 @click.option("--workers", type=click.IntRange(1, 64), help="So many at once.  [default: one a processor]")
-@click.option("--report", metavar="FILE", help="Write what was found there: .json, .md or .xml.")
+@click.option("--report", metavar="FILE", help="Write what was found there: .json, .md, .xml or .html.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def explore(
     load: str | None,

@@ -1,4 +1,4 @@
-"""What was found, for people and programs: lines for a terminal, Markdown, JUnit XML, JSON."""
+"""What was found, for people and programs: lines for a terminal, Markdown, JUnit XML, JSON, a page (page.py)."""
 
 from __future__ import annotations
 
@@ -96,15 +96,21 @@ def table(each: Explored) -> Iterator[str]:
 
 
 def write_report(path: str, explored: Sequence[Explored]) -> None:
-    """Write what was found, as the end of the name says: .json, .md, .xml. Errors: OSError."""
+    """Write what was found, as the end of the name says: .json, .md, .xml, .html. Errors: OSError."""
     file = Path(path)
-    makers = {".json": _as_json, ".md": _as_markdown, ".xml": _as_junit}
+    makers = {".json": _as_json, ".md": _as_markdown, ".xml": _as_junit, ".html": _as_page}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(makers.get(file.suffix, _as_json)(explored), encoding="utf-8")
 
 
 def _as_json(explored: Sequence[Explored]) -> str:
     return json.dumps([each.as_json() for each in explored], indent=1)
+
+
+def _as_page(explored: Sequence[Explored]) -> str:
+    from momus.explore.page import as_page  # 5 ms: few reports are pages
+
+    return as_page(explored)
 
 
 def _as_markdown(explored: Sequence[Explored]) -> str:

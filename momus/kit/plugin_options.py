@@ -31,7 +31,7 @@ OPTIONS = {
     "explore": ("", "Run each test once for each thing that a cluster may do: 60s, 200 or all (docs/explore.md)."),
     "explore_what": ("", "Of errors, connection, group, broker, transaction, records, fatal; all but the last."),
     "explore_workers": ("", "So many processes for them; as many as there are processors unless given."),
-    "explore_report": ("", "A file, .json, .md or .xml, for what was found."),
+    "explore_report": ("", "A file, .json, .md, .xml or .html, for what was found."),
     "schedule": ("", "Run the chosen tests once, with this schedule of --momus-explore."),
     "log_level": ("warning", "Of the process that is started: debug, info, warning or error."),
 }

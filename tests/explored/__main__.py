@@ -3,9 +3,8 @@
     ARGS="--only PATTERN --planted --right --budget 60s"
 
 Each of the first must fail within the budget (60 s, all processors), each of the second must not. What a right service
-must put up with from its client, a fault that Apache Kafka shows too, stands at its place in services/. The exit code is
-1 where one is not so. It takes
-three minutes for the first and as long as there are schedules for the second.
+must put up with from its client, a fault that Apache Kafka shows too, stands at its place in services/. The exit code
+is 1 where one is not so. It takes three minutes for the first and as long as there are schedules for the second.
 """
 
 from __future__ import annotations

@@ -245,10 +245,15 @@ def test_second_run_of_a_finding_is_kept_and_opens_at_its_request(project, tmp_p
     assert len(list((tmp_path / "kept").iterdir())) == len(wrong_ones)  # each has its own file
 
 
-def test_report_is_markdown_or_xml_as_its_name_says(project):
+def test_report_is_markdown_a_page_or_xml_as_its_name_says(project):
     words = ["test_it.py::test_gives_up", "--momus-explore", "3", "--momus-explore-what", "group"]
     explore(project, *words, report="found.md")
     assert "| expel_member before | OffsetCommit[billing] | failed | `pytest " in (project / "found.md").read_text()
+    explore(project, *words, report="found.html")
+    page = (project / "found.html").read_text()
+    assert "<h2>test_it.py::test_gives_up</h2>" in page
+    assert re.search(r'<tr><th scope="row">expel_member before</th>.*<td class="wrong">\d of \d wrong</td>', page)
+    assert "--momus-schedule &#x27;OffsetCommit[group=billing]" in page
     explore(project, *words, report="found.xml")
     (suite,) = ElementTree.parse(project / "found.xml").getroot()
     assert (suite.get("name"), suite.get("tests")) == ("test_it.py::test_gives_up", "3")
