@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
 UNKNOWN: Final = 1 << 62  # how far a client was sent what is not kept whole
-Place = tuple[str, int]
-ANY: Final[Place] = ("", -1)
+PartitionKey = tuple[str, int]
+ANY: Final[PartitionKey] = ("", -1)
 
 
 class Commit(NamedTuple):
@@ -35,9 +35,9 @@ def above_what_was_sent(kept: Iterable[Entry], name_of: Callable[[bytes], str]) 
     below each offset that ListOffsets or OffsetFetch has told it. Clients are told apart by their client ids; of a
     group all count that have committed in it. Commits without a member, as tools make them, are no subject.
     """
-    sent: dict[str, dict[Place, int]] = defaultdict(dict)
+    sent: dict[str, dict[PartitionKey, int]] = defaultdict(dict)
     clients: dict[str, set[str]] = defaultdict(set)
-    committed: dict[tuple[str, Place], int] = {}
+    committed: dict[tuple[str, PartitionKey], int] = {}
     for entry in kept:
         if entry.api_key in COMMITS:
             request: Any = entry.request()
@@ -65,7 +65,7 @@ def _rows(topics: Any, name_of: Callable[[bytes], str]) -> Iterator[tuple[str, A
             yield name, row
 
 
-def _fetched(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[Place, int]]:
+def _fetched(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[PartitionKey, int]]:
     request: Any = entry.request()
     for topic, row in _rows(request and request.topics, name_of):
         yield (topic, row.partition), row.fetch_offset
@@ -79,13 +79,13 @@ def _fetched(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[Pl
             yield (topic, row.partition_index), header.next_offset
 
 
-def _listed(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[Place, int]]:
+def _listed(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[PartitionKey, int]]:
     response: Any = entry.response()
     for topic, row in _rows(response and response.topics, name_of):
         yield (topic, row.partition_index), row.offset
 
 
-def _committed_before(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[Place, int]]:
+def _committed_before(entry: Entry, name_of: Callable[[bytes], str]) -> Iterator[tuple[PartitionKey, int]]:
     response: Any = entry.response()
     for each in (response, *response.groups) if response is not None else ():
         for topic, row in _rows(each.topics, name_of):

@@ -68,7 +68,6 @@ def explore(
     from momus.explore.findings import WRONG
     from momus.explore.happenings import of_a_program
     from momus.explore.plan import Budget
-    from momus.explore.report import write_report
     from momus.explore.schedule import parse, text_of
 
     try:
@@ -97,6 +96,14 @@ def explore(
             told = kit_suite.explore(_as_suite(asked), show)
     except (program.ProgramError, RuntimeError, OSError) as error:
         raise click.ClickException(str(error)) from None
+    say_all(told, report)
+    raise SystemExit(1 if any(each.wrong for each in told) else 0)
+
+
+def say_all(told: list[Explored], report: str | None) -> None:
+    """Print what was found, and write it into a file if there is to be one."""
+    from momus.explore.report import write_report  # 3 ms: imported already
+
     if sys.stderr.isatty():
         click.echo("\r\033[K", nl=False, err=True)
     for each in told:
@@ -104,7 +111,6 @@ def explore(
     if report is not None:
         write_report(report, told)
         say(f"written to {report}")
-    raise SystemExit(1 if any(each.wrong for each in told) else 0)
 
 
 def _as_suite(asked: Asked) -> Asked:
@@ -123,12 +129,12 @@ def _as_suite(asked: Asked) -> Asked:
 
 def say_found(told: Explored) -> None:
     """Print what was found."""
-    from momus.explore.report import failure_text, head, table  # 3 ms: imported already
+    from momus.explore.report import failure_text, table  # 3 ms: imported already
 
     if told.note:
         say(f"{told.test}: not explored: {told.note}")
         return
-    say(head(told))
+    say(told.head)
     for line in table(told):
         say(line)
     if told.wrong:

@@ -67,6 +67,17 @@ class Explored(NamedTuple):
         return self.again.replace("{}", quote(text_of(run.schedule)))
 
     @property
+    def head(self) -> str:
+        """A line: classes, schedules, verdicts."""
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items()) or "nothing was run"
+        left = f", {self.left_out} left out by the budget" if self.left_out else ""
+        two = sum(len(run.schedule) > 1 for run in self.runs)
+        return (
+            f"{self.test}: {self.classes} classes of requests, {self.planned} schedules, {len(self.runs)} runs"
+            f"{f' ({two} of two things at once)' if two else ''} in {self.seconds:.1f} s: {counts}{left}"
+        )
+
+    @property
     def wrong(self) -> list[Run]:
         """The runs that the test fails for."""
         return [run for run in self.runs if run.is_wrong]

@@ -6,7 +6,6 @@ from collections import Counter
 from html import escape
 
 from momus.explore.findings import Explored, Run, line, what, where
-from momus.explore.report import head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _test(each: Explored) -> Iterator[str]:
     if each.note:
         yield f"<p>Not explored: {escape(each.note)}</p>"
         return
-    yield f"<p>{escape(head(each))}</p>"
+    yield f"<p>{escape(each.head)}</p>"
     yield from _table([run for run in each.runs if len(run.schedule) == 1])
     for run, count in each.examples:
         yield from _finding(each, run, count)

@@ -59,7 +59,7 @@ def summary_lines(explored: Sequence[Explored], *, verbose: bool = False) -> Ite
             if verbose or each.note.startswith(("differs", "its cluster", "it asks")):
                 yield f"{each.test}: not explored: {each.note}"
             continue
-        yield head(each)
+        yield each.head
         yield from table(each)
         for run, _ in each.examples:
             yield f"  {run.verdict}{_again(run)}: {each.again_command(run)}"
@@ -70,17 +70,6 @@ def summary_lines(explored: Sequence[Explored], *, verbose: bool = False) -> Ite
             yield f"{count} {'test' if count == 1 else 'tests'} not explored: {note}"
     if not explored:
         yield "no test was run"
-
-
-def head(each: Explored) -> str:
-    """A test in one line: classes, schedules, verdicts."""
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in each.counts().items()) or "nothing was run"
-    left = f", {each.left_out} left out by the budget" if each.left_out else ""
-    two = sum(len(run.schedule) > 1 for run in each.runs)
-    return (
-        f"{each.test}: {each.classes} classes of requests, {each.planned} schedules, {len(each.runs)} runs"
-        f"{f' ({two} of two things at once)' if two else ''} in {each.seconds:.1f} s: {counts}{left}"
-    )
 
 
 def table(each: Explored) -> Iterator[str]:
@@ -119,7 +108,7 @@ def _as_markdown(explored: Sequence[Explored]) -> str:
         if each.note:
             lines += [f"* `{each.test}`: not explored: {each.note}"]
             continue
-        lines += ["", f"## {each.test}", "", head(each), ""]
+        lines += ["", f"## {each.test}", "", each.head, ""]
         if each.wrong:
             lines += ["| what happened | where | verdict | once more |", "|---|---|---|---|"]
             lines += [

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent)]
+sys.path[:0] = [str(TESTS / "e2e"), str(TESTS.parent)]
 
 from small_client import Client, Consumer, FencedError, Producer, RebalancedError, StuckError  # noqa: E402
 
-from momus.cluster import Cluster  # noqa: E402 - found by the line above
+from momus.cluster import Cluster  # noqa: E402  # found by the lines above
 from momus.explore import plan  # noqa: E402
 from momus.explore.classes import find  # noqa: E402
 from momus.explore.happenings import chosen  # noqa: E402
