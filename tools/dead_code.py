@@ -31,6 +31,7 @@ USED_ELSEWHERE = {
     "pause_writing": "asyncio",
     "resume_writing": "asyncio",
     "data_received": "asyncio",
+    "log_message": "http.server",
     **dict.fromkeys(("on_message_begin", "on_url", "on_header", "on_headers_complete"), "httptools"),
     **dict.fromkeys(("on_body", "on_message_complete"), "httptools"),
     "_encode": "construct",
