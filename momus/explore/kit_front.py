@@ -1,6 +1,6 @@
 """Stands between the tests of a suite, in any language, and the momus that makes their clusters, for one run of them.
 
-A kit names the test in the field `Momus-Test` of each call that makes a cluster (percent-encoded), and says with
+A kit names the test in the field `Momus-Test` of each call that makes a cluster (percent-encoded), and may say with
 `Momus-Test-Failed: true` or `false`, when it removes the cluster, what came of the test. All calls are passed on as
 they are; before a test gets its cluster, what is to happen in it is set.
 """
@@ -35,7 +35,7 @@ NOT_PASSED_ON = ("connection", "keep-alive", "transfer-encoding", "content-lengt
 class OfTest:
     """A test of the run.
 
-    has_failed   as its kit has said; None: it has not yet.
+    has_failed   as its kit has said; a kit that does not say leaves it to the command's code.
     open         clusters that it has made, and that are there still.
     last         if the run was ended while the test went on: the last requests and the groups of its clusters.
     """
@@ -43,15 +43,15 @@ class OfTest:
     def __init__(self, schedule: Schedule | None) -> None:
         self.where: list[Address] = []
         self.watch = Watch(schedule, self.where.append)
-        self.has_failed: bool | None = None
+        self.has_failed = False
         self.open: set[str] = set()
         self.last: list[str] = []
         self.lock = threading.Lock()
 
     @property
     def has_ended(self) -> bool:
-        """Whether its kit has removed all its clusters, and said what came of it."""
-        return not self.open and self.has_failed is not None
+        """Whether all its clusters are removed."""
+        return not self.open
 
 
 class Front:
@@ -105,16 +105,14 @@ class Front:
             if method == "DELETE" and not rest and cluster.is_open:
                 test.watch.ends(cluster)
                 cluster.is_open = False
-                said = fields.get(FAILED)
-                if said is not None:
-                    test.has_failed = bool(test.has_failed) or said == "true"
+                test.has_failed = test.has_failed or fields.get(FAILED) == "true"
             elif method == "POST" and rest in BEGIN_ANEW:
                 test.watch.will_begin_again(cluster)
 
     def after(self, method: str, path: str, fields: Mapping[str, str], answer: bytes) -> None:
         """A call was answered with 200."""
         if method == "POST" and _MAKES.fullmatch(path):
-            self._made(fields.get(TEST), json.loads(answer))
+            self._made(fields.get(TEST), path, json.loads(answer))
             return
         found = self._of(path)
         if found is None:
@@ -127,15 +125,17 @@ class Front:
             elif method == "POST" and rest in BEGIN_ANEW:
                 test.watch.began_again(cluster)
 
-    def _made(self, named: str | None, described: Any) -> None:
+    def _made(self, named: str | None, path: str, described: Any) -> None:
         with self._lock:
-            if named is None:
+            of = self._of(path)  # a fork is of the test whose cluster it is of
+            if named is not None:
+                name = unquote(named)
+                test = self.tests.setdefault(name, OfTest(self._schedules.get(name)))
+            elif of is not None:
+                test = of[0][0]
+            else:
                 self.unnamed += 1
                 return
-            name = unquote(named)
-            if name not in self.tests:
-                self.tests[name] = OfTest(self._schedules.get(name))
-            test = self.tests[name]
         with test.lock:
             cluster = Cluster.found(self._control, described)
             self._clusters[cluster.name] = (test, cluster)

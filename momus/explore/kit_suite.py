@@ -77,7 +77,7 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
             raise ProgramError(f"without anything that happens it did not end\n{plains[-1].output}".rstrip())
         tests = _planned(plains, asked)
         plain_s = max(each.seconds for each in plains)
-        _Rounds(asked, tests, plains[-1].code, plan.hang_limit_s(plain_s), show).run(hosts)
+        _Rounds(asked, tests, plains[-1].code, plan.suite_hang_limit_s(plain_s), show).run(hosts)
     seconds = time.monotonic() - began_s
     return [each.explored(seconds, plain_s, asked) for each in tests.values()]
 
@@ -242,7 +242,7 @@ class _Rounds:
         if self._silent >= MOST_SILENT:
             raise ProgramError(f"it ends with {ran.code} before its tests have clusters\n{ran.output[-MOST_OUTPUT:]}")
         if is_odd and runs and not any(run.is_wrong for run in runs.values()):
-            why = f"its kit says that it passed, but the command ended with {ran.code}\n{_part(ran.output, '')}"
+            why = f"its kit knows of no failure, but the command ended with {ran.code}\n{_part(ran.output, '')}"
             if len(schedules) > 1:
                 self._alone.extend(schedules.items())
                 return
@@ -275,7 +275,7 @@ def _judged(schedule: Schedule, name: str, test: OfTest | None, ran: Round, left
         why = f"the command ended with {ran.code} before the test did\n{_part(ran.output, name)}"
         return Run(schedule, FAILED, ran.seconds, why)
     watch, new = test.watch, sorted(set(test.watch.left) - left)
-    verdict = verdict_of(schedule, failed=bool(test.has_failed), hits=watch.hits, outcomes=watch.outcomes, left=new)
+    verdict = verdict_of(schedule, failed=test.has_failed, hits=watch.hits, outcomes=watch.outcomes, left=new)
     why = _part(ran.output, name) if test.has_failed else ""
     if verdict in (FAILED, LEFT) and new:
         why = with_left(why, new)

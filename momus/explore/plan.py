@@ -32,6 +32,7 @@ ALL = "all"
 PLAIN_RUNS = 3  # without anything that happens, before all others
 PLAIN_LIMIT_S = 600.0
 HANG_TIMES, HANG_S = 10, 10.0  # a run hangs after so many times the plain one, and so many seconds
+SUITE_HANG_TIMES, SUITE_HANG_S = 3, 20.0  # the same for a whole suite, much of which begins its language
 
 
 class Budget(NamedTuple):
@@ -95,6 +96,11 @@ def queued(schedules: Sequence[Schedule], budget: Budget, seed: int = 0) -> Iter
 def hang_limit_s(plain_s: float) -> float:
     """After how many seconds a run has hung, where a plain one takes so many."""
     return HANG_TIMES * plain_s + HANG_S
+
+
+def suite_hang_limit_s(plain_s: float) -> float:
+    """The same for a run of a whole suite."""
+    return SUITE_HANG_TIMES * plain_s + SUITE_HANG_S
 
 
 def may_happen(each: Happening, request: Request, brokers: int) -> bool:

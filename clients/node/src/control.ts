@@ -1,5 +1,7 @@
 /** One endpoint of a momus: HTTP with JSON. */
 
+import { AsyncLocalStorage } from "node:async_hooks";
+
 /** A call that the momus has refused, and why, or one that was not answered. */
 export class MomusError extends Error {
   /** The HTTP status of a refusal; 0: there was no answer. */
@@ -22,6 +24,9 @@ export class MomusAssertionError extends Error {
 
 export type Json = Record<string, unknown>;
 
+/** Further fields of calls, by which `momus explore` knows whose cluster they make, and what came of its test. */
+export const fields = new AsyncLocalStorage<Record<string, string>>();
+
 export class Control {
   /** Told of each call, for the test of the routes. */
   asked: (call: string) => void = () => {};
@@ -37,7 +42,7 @@ export class Control {
   async text(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<string> {
     signal?.throwIfAborted();
     this.asked(`${method} ${path}`);
-    const headers: Record<string, string> = this.token ? { Authorization: `Bearer ${this.token}` } : {};
+    const headers: Record<string, string> = { ...(this.token && { Authorization: `Bearer ${this.token}` }), ...fields.getStore() };
     let answer: Response, said: string;
     try {
       const sent = body === undefined ? {} : { body: JSON.stringify(body) };

@@ -3,6 +3,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Cluster, ClusterOptions } from "./cluster.js";
+import { fields } from "./control.js";
 import { momus } from "./momus.js";
 
 type Made = ClusterOptions | (() => Promise<Cluster>);
@@ -35,7 +36,7 @@ export function withCluster(
       throw await told(error, cluster, runner);
     } finally {
       if (runner.after) runner.after(() => end(cluster, runner)); // node:test calls the first first
-      else if (!hasHooks(runner)) await cluster.drop();
+      else if (!hasHooks(runner)) await drop(cluster);
     }
   };
 }
@@ -57,7 +58,8 @@ export function clusterFixture(made: Made = {}): { cluster: (context: Vitest, us
 }
 
 async function begin(made: Made, runner: Runner): Promise<Cluster> {
-  const cluster = typeof made === "function" ? await made() : await (await momus()).cluster(made);
+  const named = { "Momus-Test": encodeURIComponent(nameOf(runner)) };
+  const cluster = await fields.run(named, async () => (typeof made === "function" ? made() : (await momus()).cluster(made)));
   cluster.signal = runner.signal;
   if (keeps()) await cluster.record();
   return cluster;
@@ -84,8 +86,14 @@ async function end(cluster: Cluster, runner: Runner): Promise<void> {
   } catch (error) {
     throw await told(error, cluster, runner);
   } finally {
-    await cluster.drop();
+    await drop(cluster);
   }
+}
+
+const failed = new WeakSet<Cluster>();
+
+async function drop(cluster: Cluster): Promise<void> {
+  await fields.run({ "Momus-Test-Failed": String(failed.has(cluster)) }, () => cluster.drop());
 }
 
 const LAST = "the last requests of momus cluster";
@@ -98,6 +106,7 @@ async function told(error: unknown, cluster: Cluster, runner: Runner): Promise<E
 }
 
 async function tell(failure: Failure, cluster: Cluster, runner: Runner): Promise<void> {
+  failed.add(cluster);
   cluster.signal = undefined;
   const more: string[] = [];
   try {

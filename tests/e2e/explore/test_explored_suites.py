@@ -146,7 +146,7 @@ def test_test_that_ends_the_whole_suite_fails_and_others_get_their_turn(explore)
 def test_code_of_the_command_counts_where_its_kit_says_that_all_has_passed(explore):
     code, output, found = explore("bills", "is_not_seen")
     assert code == 1, output
-    assert "its kit says that it passed, but the command ended with 4" in wrong(found["is_not_seen"])[EXPELLED]["why"]
+    assert "its kit knows of no failure, but the command ended with 4" in wrong(found["is_not_seen"])[EXPELLED]["why"]
     assert not wrong(found["bills"])
 
 

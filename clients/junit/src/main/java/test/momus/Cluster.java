@@ -27,6 +27,7 @@ public final class Cluster implements AutoCloseable, Side {
     private final List<Cluster> forks = new ArrayList<>();
     private final ClientFiles files = new ClientFiles();
     private boolean isOpen = true;
+    volatile boolean hasFailed; // a test that it was made for
 
     Cluster(Momus momus, JsonNode described) {
         this.momus = momus;
@@ -291,7 +292,7 @@ public final class Cluster implements AutoCloseable, Side {
     }
 
     Cluster fork(Map<String, ?> body) {
-        Cluster fork = new Cluster(momus, ask("POST", "/fork", body));
+        Cluster fork = new Cluster(momus, Control.forCaller(() -> ask("POST", "/fork", body)));
         synchronized (forks) {
             forks.add(fork);
         }

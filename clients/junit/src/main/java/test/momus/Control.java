@@ -18,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
@@ -35,9 +36,46 @@ final class Control {
     private final String token = System.getenv("MOMUS_CONTROL_TOKEN");
     private final HttpClient client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
     Consumer<String> asked = call -> {}; // told of each call, for the test of the routes
+    // A further field of the calls of a thread, by which `momus explore` knows whose cluster is made, and what came of its test.
+    private static final ThreadLocal<String[]> FIELD = new ThreadLocal<>();
 
     Control(String address) {
         this.address = address;
+    }
+
+    /** Makes calls for a test. */
+    static <T> T forTest(String test, Supplier<T> calls) {
+        return with("Momus-Test", query(test), calls);
+    }
+
+    /** Makes a call for whichever method of a test or of its set-up asks for it, unless it is known for which test that is. */
+    static <T> T forCaller(Supplier<T> call) {
+        if (FIELD.get() != null)
+            return call.get();
+        String own = Control.class.getPackageName() + ".";
+        String caller = StackWalker.getInstance().walk(frames -> frames
+            .filter(each -> !each.getClassName().startsWith(own) && !each.getMethodName().startsWith("lambda$"))
+            .findFirst()
+            .map(each -> each.getClassName().substring(each.getClassName().lastIndexOf('.') + 1) + "." + each.getMethodName())
+            .orElse("main"));
+        return forTest(caller, call);
+    }
+
+    /** Makes the call that removes the cluster of a test. */
+    static void afterTest(boolean hasFailed, Runnable call) {
+        with("Momus-Test-Failed", String.valueOf(hasFailed), () -> {
+            call.run();
+            return null;
+        });
+    }
+
+    private static <T> T with(String name, String value, Supplier<T> calls) {
+        FIELD.set(new String[] {name, value});
+        try {
+            return calls.get();
+        } finally {
+            FIELD.remove();
+        }
     }
 
     /** Makes a call. Errors: MomusException. */
@@ -59,6 +97,9 @@ final class Control {
             HttpRequest.Builder request = HttpRequest.newBuilder(URI.create("http://" + address + path)).timeout(LIMIT);
             if (token != null && !token.isEmpty())
                 request.header("Authorization", "Bearer " + token);
+            String[] field = FIELD.get();
+            if (field != null)
+                request.header(field[0], field[1]);
             request.method(method, body == null ? HttpRequest.BodyPublishers.noBody()
                 : HttpRequest.BodyPublishers.ofByteArray(JSON.writeValueAsBytes(body)));
             HttpResponse<String> answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());

@@ -132,7 +132,7 @@ public final class Momus implements AutoCloseable {
 
     /** Makes a cluster, which {@link Cluster#close} verifies and removes. */
     public Cluster newCluster(ClusterOptions options) {
-        return Cluster.made(this, control.ask("POST", "/_admin/clusters", options.body()), options);
+        return Cluster.made(this, Control.forCaller(() -> control.ask("POST", "/_admin/clusters", options.body())), options);
     }
 
     /** The cluster that it begins with, whose name is default. */

@@ -46,10 +46,20 @@ public final class MomusExtension implements ParameterResolver, AfterEachCallbac
     private static Cluster made(ExtensionContext context) {
         Optional<MomusCluster> words = context.getTestMethod().flatMap(method -> AnnotationSupport.findAnnotation(method, MomusCluster.class))
             .or(() -> context.getTestClass().flatMap(MomusExtension::ofClass));
-        Cluster made = Momus.ofRun().newCluster(words.map(MomusExtension::options).orElseGet(ClusterOptions::none));
+        ClusterOptions options = words.map(MomusExtension::options).orElseGet(ClusterOptions::none);
+        Cluster made = Control.forTest(nameOf(context), () -> Momus.ofRun().newCluster(options));
         if (keepsFailed() != null)
             made.record();
         return made;
+    }
+
+    /** A test as reports name it, or the class whose tests share a cluster. */
+    private static String nameOf(ExtensionContext context) {
+        String type = context.getTestClass().map(Class::getSimpleName).orElse("");
+        return context.getTestMethod().map(method -> {
+            boolean isOne = context.getDisplayName().startsWith(method.getName() + "(");
+            return type + "." + method.getName() + (isOne ? "" : " " + context.getDisplayName());
+        }).orElse(type);
     }
 
     /** That of a test class, or of one around it. */
@@ -116,10 +126,12 @@ public final class MomusExtension implements ParameterResolver, AfterEachCallbac
             unmet = error;
         }
         Throwable wrong = failure != null ? failure : unmet;
-        if (wrong != null)
+        if (wrong != null) {
+            cluster.hasFailed = true;
             tell(context, cluster, wrong);
+        }
         if (ends)
-            drop(cluster);
+            Control.afterTest(cluster.hasFailed, () -> drop(cluster));
         else if (unmet != null)
             cluster.faults().clear(); // told once
         if (unmet != null && failure == null)
