@@ -71,21 +71,34 @@ def test_lives_that_a_reset_has_ended_are_freed(tmp_path):
     assert asyncio.run(run()) <= A_COLLECTION
 
 
-def test_collections_become_rare_where_they_take_long(monkeypatch):
-    monkeypatch.setattr(kept_memory, "MOST_S_A_LIFE", 1e-9)
+class Loop:
+    @staticmethod
+    def call_later(_seconds, call):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("took_s", "then_s", "collections"),
+    [
+        ([0.001], 0.001, 4),  # at 50, 100, 150, 200 lives
+        ([1.0, 0.001], 0.001, 5),  # it was the lives' own objects that took long: once more, and then as above
+        ([1.0, 1.0], 1.0, 2),  # all other objects take long: not again before MOST_LIVES
+    ],
+)
+def test_collections_become_rare_where_others_objects_take_long(monkeypatch, took_s, then_s, collections):
+    monkeypatch.setattr(kept_memory, "LIVES_A_COLLECTION", 50)
+    monkeypatch.setattr(kept_memory, "MOST_S_A_LIFE", 0.0002)
     collected = []
-    monkeypatch.setattr(kept_memory.gc, "collect", lambda: collected.append(1))
 
-    class Loop:
-        @staticmethod
-        def call_later(_seconds, call):
-            call()
+    def collection_s():
+        collected.append(1)
+        return took_s.pop(0) if took_s else then_s
 
-        @staticmethod
-        def time():
-            return len(collected)
-
+    monkeypatch.setattr(kept_memory, "_collection_s", collection_s)
     memory = kept_memory.KeptMemory(Loop())
-    for _ in range(MANY):
+    for _ in range(200):
         memory.life_ended()
-    assert len(collected) == 1
+    assert len(collected) == collections
+    for _ in range(kept_memory.MOST_LIVES):
+        memory.life_ended()
+    assert len(collected) > collections  # never rarer than that
