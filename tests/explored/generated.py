@@ -15,18 +15,24 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import NamedTuple
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "e2e"), str(TESTS.parent)]
+from momus.cluster import Cluster
+from momus.explore import plan
+from momus.explore.classes import find
+from momus.explore.happenings import chosen
+from momus.explore.schedule import Schedule, text_of
+from momus.explore.watch import Watch
+from momus.kit.process import Broker
 
-from small_client import Client, Consumer, FencedError, Producer, RebalancedError, StuckError  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "e2e")]
 
-from momus.cluster import Cluster  # noqa: E402  # found by the lines above
-from momus.explore import plan  # noqa: E402
-from momus.explore.classes import find  # noqa: E402
-from momus.explore.happenings import chosen  # noqa: E402
-from momus.explore.schedule import Schedule, text_of  # noqa: E402
-from momus.explore.watch import Watch  # noqa: E402
-from momus.kit.process import Broker  # noqa: E402
+from small_client import (  # noqa: E402 - found by the line above
+    Client,
+    Consumer,
+    FencedError,
+    Producer,
+    RebalancedError,
+    StuckError,
+)
 
 MOST_STEPS = 400  # of a program that does not come to its end
 MOST_LIVES = 30

@@ -90,6 +90,7 @@ ENVIRONMENT_DOORS = {
     "storage.files.lock": {"os"},
     "storage.files.troubles": {"time"},  # a slow disk
     "broker.shell.traces.tracer": {"time"},  # spans lie on the machine's clock, also where the cluster's is moved
+    "broker.shell.kept_memory": {"time"},  # what a collection takes of the processor
     "broker.shell.page.search.begin": {"time"},  # a process that works so long, and lets others run so long
     "storage.files.sim_env": {"os"},  # the simulated twin may join paths as the real one does
 }
