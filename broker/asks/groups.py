@@ -226,8 +226,9 @@ def with_offsets(group: str, kind: str, *, has_share_offsets: bool = True) -> As
             found["offsets"] = yield from share_offsets(group)
         return found
     owners = {each["partition"]: each["member"] for each in found["assignments"]}
-    rows = yield from committed(group)
-    known = (yield from topic_asks.metadata([row.name for row in rows])).topics if rows else []
+    rows, held = (yield from committed(group)), held_partitions(owners)
+    names = list(dict.fromkeys([*(row.name for row in rows), *(topic for topic, _ in held)]))
+    known = (yield from topic_asks.metadata(names)).topics if names else []
     # after the committed offsets: asked before, a group that keeps up would show a negative lag
     ends = yield from topic_asks.known_offsets([each for each in known if not each.error_code], topic_asks.LATEST)
     for topic in rows:
@@ -243,9 +244,33 @@ def with_offsets(group: str, kind: str, *, has_share_offsets: bool = True) -> As
             end = ends.get((topic.name, each.partition_index))
             if end is not None:
                 row |= {"end": end, "lag": max(0, end - each.committed_offset)}
+            held.pop((topic.name, each.partition_index), None)
             found["offsets"].append(row)
+    there = {each.name for each in known if not each.error_code}
+    for place, member in held.items():
+        if place[0] in there:
+            found["offsets"].append(not_committed(place, member, ends.get(place)))
     found["offsets"].sort(key=lambda each: (each["topic"], each["partition"]))
     return found
+
+
+def held_partitions(owners: Mapping[str, str]) -> dict[tuple[str, int], str]:
+    """Topic and partition -> member, from "orders-2" -> member; tasks of streams groups are left out."""
+    split = ((*place.rpartition("-")[::2], member) for place, member in owners.items())
+    return {(topic, int(index)): member for topic, index, member in split if topic and index.isdecimal()}
+
+
+def not_committed(place: tuple[str, int], member: str, end: int | None) -> OffsetRow:
+    """The row of a partition that a member has and for which nothing is committed: no offset (-1), and no lag."""
+    row: OffsetRow = {
+        "topic": place[0],
+        "partition": place[1],
+        "committed": -1,
+        "metadata": "",
+        "committed_ms": -1,
+        "member": member,
+    }
+    return row if end is None else {**row, "end": end}
 
 
 def dead_letters(group: str) -> Ask[DeadLetters]:

@@ -108,7 +108,8 @@ class AssignmentRow(TypedDict):
 class OffsetRow(TypedDict):
     """A committed offset, or the start offset of a share group, which alone has `archiving`.
 
-    `end` and `lag` are left out where the end is not known.
+    `committed` is -1 where a member has the partition and nothing is committed: there is no `lag` then. `end` and `lag`
+    are left out where the end is not known.
     """
 
     topic: str

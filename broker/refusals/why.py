@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.refusals.groups import explain_commit, explain_member
+from broker.refusals.topics import UNKNOWN, explain_topics
 from broker.refusals.transactions import explain_producer
 from broker.wire.error_counts import errors_in
 from protocol.declare import Message
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from broker.cluster.metadata import ClusterMetadata
     from broker.coordinator.group_shards import GroupShards
     from broker.coordinator.transactions.coordinator import TransactionCoordinator
 
@@ -37,6 +39,10 @@ class Broker(Protocol):
         """The shards of the group coordinator."""
 
     @property
+    def metadata(self) -> ClusterMetadata:
+        """Topics and their partitions."""
+
+    @property
     def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator."""
 
@@ -53,7 +59,8 @@ def why(broker: Broker, request: Message, response: Message, said: str | None) -
         found = explain_member(broker.groups, request)
     else:
         found = ""
-    return found or said or _message_in(response)
+    found = found or said or _message_in(response)
+    return found or (explain_topics(broker.metadata, response) if codes & UNKNOWN else "")
 
 
 def _message_in(message: Any) -> str:

@@ -43,6 +43,7 @@ NAMES: Final = (
     "cluster.js",
     "compare.js",
     "security.js",
+    "overview.js",
     "timeline.js",
     "chart.js",
     "uplot.js",

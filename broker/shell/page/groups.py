@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.asks import groups
 from broker.asks.rows import DeadLetters, GroupDetails, GroupRow, GroupRows, OffsetRow
@@ -17,7 +17,27 @@ from broker.shell.control.calls.group_members import describe
 from broker.shell.control.routes import Call, RefusedError
 from broker.shell.metrics.gauges import commits
 from broker.shell.page.topics import UNREADABLE, bounds
-from broker.shell.page.windows import slices, window
+from broker.shell.page.windows import number, slices, window
+
+MOST_OFFSETS: Final = 100_000  # that one look at the lag of all groups reads: about a second of work, in slices
+MOST_LAGGING, MOST_SHOWN = 10, 100
+
+
+class LaggingRow(TypedDict):
+    """A group, and how many records it is after the ends of what it has committed."""
+
+    group: str
+    state: str
+    lag: int
+
+
+class Lagging(TypedDict):
+    """Groups with lag, the largest first; `looked_at` of `total` groups, where their offsets are very many."""
+
+    groups: list[LaggingRow]
+    looked_at: int
+    total: int
+
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -27,6 +47,28 @@ if TYPE_CHECKING:
 
 async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
     """A window on the groups; lag is that of all partitions that a group has committed, if all ends are known."""
+    found, loading = await _all_groups(cluster)
+    names, offset, total = await window(cluster, call, found)
+    rows: list[GroupRow] = []
+    for name in names:
+        machine, state, kind = found[name]
+        group = machine.groups.get(name)
+        lags = await _lags(cluster, machine, name, kind)
+        row: GroupRow = {
+            "group": name,
+            "type": kind,
+            "state": state,
+            "members": 0 if group is None else len(group.members),
+            "partitions": len(lags),
+        }
+        if None not in lags:
+            row["lag"] = sum(each for each in lags if each is not None)
+        rows.append(row)
+    return {"offset": offset, "total": total, "loading": loading, "groups": rows}
+
+
+async def _all_groups(cluster: ClusterServer) -> tuple[dict[str, tuple[GroupMachine, str, str]], int]:
+    """Group -> its machine, state and type; and how many logs of groups are loading, or cannot be read."""
     broker = cluster.broker
     found: dict[str, tuple[GroupMachine, str, str]] = {}
     loading = 0
@@ -42,30 +84,18 @@ async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
         machine = shard.machine  # a shard that moves in between has none for a moment
         async for name, _, state, kind in slices(cluster, list(listed(machine, shard.log.end_offset))):
             found[name] = machine, state, kind
-    names, offset, total = await window(cluster, call, found)
-    rows: list[GroupRow] = []
-    for name in names:
-        machine, state, kind = found[name]
-        group = machine.groups.get(name)
-        row: GroupRow = {
-            "group": name,
-            "type": kind,
-            "state": state,
-            "members": 0 if group is None else len(group.members),
-            "partitions": 0,
-        }
-        lags = list[int | None]()
-        if kind == "share":
-            lags.extend(await _share_lags(cluster, name))
-            row["partitions"] = len(lags)
-        async for topic, index, committed in slices(cluster, commits(machine, name)):
-            row["partitions"] += 1
-            end = end_of(broker, topic, index)
-            lags.append(None if end is None else max(0, end - committed))
-        if None not in lags:
-            row["lag"] = sum(each for each in lags if each is not None)
-        rows.append(row)
-    return {"offset": offset, "total": total, "loading": loading, "groups": rows}
+    return found, loading
+
+
+async def _lags(cluster: ClusterServer, machine: GroupMachine, group: str, kind: str) -> list[int | None]:
+    """The lag of each partition that a group has committed; None where the end is not known."""
+    lags = list[int | None]()
+    if kind == "share":
+        lags.extend(await _share_lags(cluster, group))
+    async for topic, index, committed in slices(cluster, commits(machine, group)):
+        end = end_of(cluster.broker, topic, index)
+        lags.append(None if end is None else max(0, end - committed))
+    return lags
 
 
 async def _share_lags(cluster: ClusterServer, group: str) -> list[int | None]:
@@ -120,8 +150,31 @@ async def show_group(cluster: ClusterServer, call: Call) -> GroupDetails:
         if end is not None:
             row |= {"end": end, "lag": max(0, end - committed)}
         offsets.append(row)
+    known = {(each["topic"], each["partition"]) for each in offsets}
+    for place, member in groups.held_partitions(owners).items():
+        if place not in known and place[0] in broker.metadata.topics:
+            offsets.append(groups.not_committed(place, member, end_of(broker, *place)))
     offsets.sort(key=lambda each: (each["topic"], each["partition"]))
     return described
+
+
+async def show_lagging(cluster: ClusterServer, call: Call) -> Lagging:
+    """The groups that are furthest after the ends of what they have committed, and how many groups were looked at."""
+    most, left = number(call, "limit", MOST_LAGGING, MOST_SHOWN, 1), MOST_OFFSETS
+    found, rows = (await _all_groups(cluster))[0], list[LaggingRow]()
+    for name, (machine, state, kind) in found.items():
+        if left <= 0:
+            break
+        lags = await _lags(cluster, machine, name, kind)
+        left -= 1 + len(lags)
+        rows.append({"group": name, "state": state, "lag": sum(each for each in lags if each is not None)})
+    return furthest(rows, most, len(found))
+
+
+def furthest(rows: list[LaggingRow], most: int, total: int) -> Lagging:
+    """Those with a lag, the largest first."""
+    found = sorted((each for each in rows if each["lag"]), key=lambda each: (-each["lag"], each["group"]))
+    return {"groups": found[:most], "looked_at": len(rows), "total": total}
 
 
 def _natural(place: str) -> list[tuple[bool, int, str]]:

@@ -39,6 +39,7 @@ LOOKED_UP: Final = {
     ("GET", "/topics/{topic}/messages"): "views:show_messages",
     ("GET", "/topics/{topic}/tail"): "views:show_tail",
     ("GET", "/groups"): "views:list_groups",
+    ("GET", "/lagging"): "views:show_lagging",
     ("GET", "/groups/{group}/details"): "views:show_group",
     ("GET", "/transactions"): "views:list_transactions",
     ("GET", "/transactions/{transactional_id}"): "views:show_transaction",

@@ -19,6 +19,7 @@ from broker.shell.control.calls.records import check_answer
 from broker.shell.control.of_cluster.clock import show_clock
 from broker.shell.control.of_cluster.lifetime import describe
 from broker.shell.control.routes import Call, RefusedError
+from broker.shell.page.groups import MOST_LAGGING, Lagging, LaggingRow, furthest
 from broker.shell.page.messages import Walk, asked_of, page_of, start_of
 from broker.shell.page.search.follow import Look
 from broker.shell.page.tail import newest, topic_name
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 MOST_PIECES: Final = 20_000  # of the newest in the journal
 MOST_EVENTS: Final = 500
+MOST_ASKED: Final = 50  # groups, at one look at the lag of all
 _SIZE_AT: Final = 8  # of a batch: its length, from the byte 12 on
 _HEAD_BYTES: Final = 12
 
@@ -170,6 +172,16 @@ async def list_groups(cluster: ClusterServer, call: Call) -> GroupRows:
             row["lag"] = sum(each for each in lags if each is not None)
         rows.append(row)
     return {"offset": offset, "total": total, "loading": 0, "groups": rows}
+
+
+async def show_lagging(cluster: ClusterServer, call: Call) -> Lagging:
+    """The groups with the largest lag, of the first by name: each is several requests to the upstream cluster."""
+    most, found, rows = number(call, "limit", MOST_LAGGING, MOST_ASKED, 1), await ask(cluster, groups.listed()), []
+    for each in sorted(found, key=lambda row: row.group)[:MOST_ASKED]:
+        described = await _details(cluster, each.group, each.type or "classic")
+        lag = sum(row.get("lag", 0) for row in described["offsets"])
+        rows.append(LaggingRow(group=each.group, state=described["state"], lag=lag))
+    return furthest(rows, most, len(found))
 
 
 async def show_group(cluster: ClusterServer, call: Call) -> GroupDetails:

@@ -118,16 +118,11 @@ class Look:
             until(reached, f"{of} comes to {before}", 20)
             assert seen[0] <= expected()
 
-    def serious_findings(self) -> list[str]:
-        """What axe-core calls serious or worse."""
+    def findings(self) -> list[str]:
+        """What axe-core finds wrong, however small."""
         self.page.evaluate(axe_source())
         found = self.page.evaluate("axe.run()")
-        return [
-            f"{each['id']}: {node['html'][:200]}"
-            for each in found["violations"]
-            if each["impact"] in ("serious", "critical")
-            for node in each["nodes"]
-        ]
+        return [f"{each['id']}: {node['html'][:200]}" for each in found["violations"] for node in each["nodes"]]
 
 
 class Load:

@@ -14,6 +14,7 @@ from momus import Broker
 DOCS = Path(__file__).parents[3] / "docs"
 MOST_BYTES = 100_000
 SHOTS = {
+    "overview": ("overview", "light", 960),
     "timeline": ("timeline", "light", 960),
     "topics": ("topics/orders", "light", 960),
     "groups": ("groups/billing", "dark", 960),

@@ -81,7 +81,7 @@ def test_transactions_agree_with_the_admin_requests_under_load(broker, page):
     )
     assert described()[HOSTILE][0] == "Ongoing"
     assert page.page.locator("main b").count() == 0
-    assert page.serious_findings() == []
+    assert page.findings() == []
     still.abort_transaction()
 
 
@@ -115,7 +115,7 @@ def test_timeline_tells_each_step_and_the_fenced_zombie(broker, page):
     (entry,) = broker.journal.entries(api="EndTxn", transactional_id="fenced", error="INVALID_PRODUCER_EPOCH")
     assert rows[5]["Why"] == f"rdkafka: EndTxn: {entry['why']}"
     assert page.page.locator("[data-is=State]").text_content() == "CompleteCommit"
-    assert page.serious_findings() == []
+    assert page.findings() == []
 
 
 def shown_nodes(rows):
@@ -172,7 +172,7 @@ def test_cluster_agrees_with_the_admin_api_under_load_and_its_buttons_act(broker
     assert {name: level for name, level in levels.items() if level} == {
         name: each["finalized"][1] for name, each in features.items() if "finalized" in each
     }
-    assert page.serious_findings() == []
+    assert page.findings() == []
 
 
 def lacks(admin: AdminClient, topic: str) -> bool:
@@ -241,7 +241,18 @@ def test_token_in_the_link_is_used_and_taken_out_of_the_address(page, serve_with
     assert not any("sesame" in url for url in page.asked if "#" not in url)
 
 
-VIEWS = ["timeline", "topics", "groups", "journal", "faults", "transactions", "schemas", "security", "cluster"]
+VIEWS = [
+    "overview",
+    "timeline",
+    "topics",
+    "groups",
+    "journal",
+    "faults",
+    "transactions",
+    "schemas",
+    "security",
+    "cluster",
+]
 WITHOUT_STREAM = {"schemas": "Schemas", "security": "Security"}  # are asked for again when they are looked at
 
 
@@ -259,7 +270,7 @@ def test_view_fits_a_phone_in_light_and_dark_and_by_keyboard(broker, page, view,
     assert tab.evaluate("document.documentElement.scrollWidth") <= 375
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (dark == "rgb(20, 24, 29)") == (scheme == "dark")
-    assert page.serious_findings() == []
+    assert page.findings() == []
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.className") == "skip"
     for _ in VIEWS:

@@ -72,7 +72,7 @@ def test_topic_is_created_altered_and_deleted(plain, page):
     tab.get_by_role("button", name="Add partitions").click()
     until(lambda: len(topics_of(admin, "made")["made"].partitions) == 4, "there are more partitions")
     page.agrees("partitions", lambda: 4, len)
-    assert page.serious_findings() == []
+    assert page.findings() == []
     assert tab.get_by_role("button", name="Delete the topic").is_disabled()
     tab.get_by_label("with all its records").check()
     tab.get_by_role("button", name="Delete the topic").click()
@@ -146,7 +146,7 @@ def test_users_acls_and_quotas_are_lists_and_forms(broker, page):
     assert line(tab) == 'broker.load({"quotas": [{"client_id": "billing", "producer_byte_rate": 1000}]})'
     tab.get_by_role("button", name="Remove producer_byte_rate").click()
     until(lambda: broker.control.ask("GET", "/_admin/quotas") == [], "the quota is removed")
-    assert page.serious_findings() == []
+    assert page.findings() == []
     page.console[:] = [each for each in page.console if "400" not in each]
 
 
@@ -180,7 +180,7 @@ def test_acls_are_made_and_removed(page):
 )
 def test_fault_takes_each_trigger_and_its_line_makes_the_same(plain, page, trigger, amount, expected):
     tab = page.open(plain, "faults")
-    tab.get_by_label("api", exact=True).fill("OffsetCommit")
+    tab.get_by_label("API", exact=True).fill("OffsetCommit")
     tab.locator("datalist option[value=OffsetCommit]").wait_for(state="attached")  # the names come after the form
     tab.locator("datalist option[value=NOT_COORDINATOR]").first.wait_for(state="attached")
     tab.get_by_label("Trigger").select_option(trigger)

@@ -67,7 +67,7 @@ def test_owners_of_a_partition_are_told_with_times_and_epochs(broker, page, kind
     assert (f"owned-{kind}-2", now["From (UTC)"]) in held
     word = "generation" if kind == "classic" else "epoch"
     assert {row[f"Since {word}"] for row in page.rows("assignments")} == {now["Epoch"]}
-    assert page.serious_findings() == []
+    assert page.findings() == []
     second.close()
     page.agrees("owners", lambda: 2, lambda rows: sum(row["To (UTC)"] != "still" for row in rows))
 
@@ -145,7 +145,7 @@ def test_who_has_and_who_had_what_agree_with_the_admin_api_under_load(broker, pa
             with turn:
                 while members:
                     members.pop().close()
-    assert page.serious_findings() == []
+    assert page.findings() == []
 
 
 def test_stops_starts_and_a_reset_are_on_the_timeline(page):
@@ -255,7 +255,7 @@ def test_snapshot_and_now_are_compared_side_by_side(broker, page):
     assert wanted.offsets == {(HOSTILE, "told", 1): (None, 2)}
     line = tab.locator("[data-is=python]").text_content()
     assert eval(line, {"broker": broker, "momus": momus}) == wanted
-    assert page.serious_findings() == []
+    assert page.findings() == []
     tab.get_by_label("First").select_option("")
     tab.get_by_role("button", name="Compare").click()
     tab.get_by_text("Nothing is different.").wait_for()

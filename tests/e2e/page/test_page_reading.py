@@ -145,11 +145,12 @@ def test_keys_are_listed_and_lead_to_views(broker, page):
     page.rows("topics")
     tab.keyboard.press("?")
     tab.get_by_role("dialog", name="Keys").get_by_text("Alt+1").wait_for()
-    assert page.serious_findings() == []
+    assert page.findings() == []
     tab.keyboard.press("Escape")
     tab.get_by_role("dialog").wait_for(state="detached")
-    tab.keyboard.press("Alt+3")
-    tab.get_by_role("heading", name="Groups").wait_for()
+    for key, view in (("Alt+4", "Groups"), ("Alt+0", "Cluster"), ("Alt+1", "Overview")):
+        tab.keyboard.press(key)
+        tab.get_by_role("heading", name=view, exact=True).wait_for()
 
 
 def test_share_group_has_its_partitions_and_lag_in_the_list(broker, page, wires):

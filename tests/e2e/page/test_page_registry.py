@@ -53,7 +53,7 @@ def test_subjects_are_listed_and_filtered_with_hostile_names_as_text(broker, pag
     tab.keyboard.type("BILLS")
     tab.get_by_text("1 found").wait_for()
     assert [row["Subject"] for row in page.rows("subjects")] == ["bills-value"]
-    assert page.serious_findings() == []
+    assert page.findings() == []
     tab.keyboard.press("Control+a")
     tab.keyboard.type("img")
     tab.get_by_text("1 found").wait_for()
@@ -82,7 +82,7 @@ def test_versions_stand_side_by_side_and_say_why_they_do_not_fit(broker, page):
     same = [row for row in rows if not row["Version 1"].startswith("− ") and not row["Version 2"].startswith("+ ")]
     assert same
     assert all(row["Version 1"] == row["Version 2"] for row in same)
-    assert page.serious_findings() == []
+    assert page.findings() == []
 
 
 def test_new_version_and_softly_deleted_one_appear(broker, page):

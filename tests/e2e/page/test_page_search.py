@@ -68,7 +68,7 @@ def test_message_is_found_over_all_partitions_in_two_clicks(broker, page):
     (row,) = page.rows("hits")
     assert (row["Partition"], row["Key"]) == (str(NEEDLE % 3), f"table-{NEEDLE}")
     tab.get_by_text("1 found in 6,000 of 6,000 records").wait_for()
-    assert page.serious_findings() == []
+    assert page.findings() == []
     tab.locator("#where").select_option("path")
     tab.locator("#filter").fill("$.order.number < 3")
     tab.get_by_role("button", name="Find").click()
@@ -128,7 +128,7 @@ def test_live_tail_shows_what_comes_to_all_partitions(broker, page):
     with Load(producing(broker, "live", 3)):
         until(lambda: {row["Partition"] for row in page.rows("hits")} == {"0", "1", "2"}, "all partitions")
     assert {row["Value"] for row in page.rows("hits")} == {"coffee" * 10}
-    assert page.serious_findings() == []
+    assert page.findings() == []
     tab.get_by_role("button", name="Stop").click()
     broker.produce("live", "coffee, the last", partition=1)
     page.agrees(

@@ -57,7 +57,7 @@ class Task:
     def __init__(self, broker: Broker, page: Any) -> None:
         self.broker, self.page, self.tab = broker, page, page.page
         self.tab.add_init_script(COUNTING)
-        page.open(broker, "timeline")
+        page.open(broker, "")
 
     def go(self, *names: str) -> None:
         """To a view, and to what it lists."""
@@ -123,7 +123,7 @@ def export(button: str, lines: int) -> Any:
 
 
 def see_why_a_commit_was_refused(task: Task) -> None:
-    row = task.tab.locator("table[data-of=events] tr", has_text="UNKNOWN_MEMBER_ID").first
+    row = task.tab.locator("table[data-of=refused] tr", has_text="UNKNOWN_MEMBER_ID").first
     row.get_by_role("link", name="the request").click()
     task.tab.locator("[data-is=why]").wait_for()
 
@@ -155,7 +155,7 @@ def follow_a_reason_to_its_fault(task: Task) -> None:
     with pytest.raises(KafkaException):
         consumer.commit(offsets=[TopicPartition("orders", 0, 3)], asynchronous=False)
     consumer.close()
-    task.tab.locator("table[data-of=events]").get_by_role("link", name=fault.name, exact=True).first.click()
+    task.tab.locator("table[data-of=refused]").get_by_role("link", name=fault.name, exact=True).first.click()
     task.tab.locator("table[data-of=faults] tr.changed").wait_for()
     fault.remove()
 
@@ -227,9 +227,9 @@ def set_a_quota(task: Task) -> None:
 
 def set_a_fault(task: Task) -> None:
     task.go("Faults")
-    task.tab.get_by_label("api", exact=True).fill("ListOffsets")
+    task.tab.get_by_label("API", exact=True).fill("ListOffsets")
     task.tab.get_by_label("Trigger").select_option("times")
-    task.tab.get_by_label("how many").fill("2")
+    task.tab.get_by_label("How many").fill("2")
     task.press("Set")
     until(task.broker.faults.list, "the fault is set")
     task.broker.faults.clear()

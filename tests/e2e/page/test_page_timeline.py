@@ -1,4 +1,4 @@
-"""The page's first view, the last minutes as one timeline, and the lag of a group over time, from the broker's logs."""
+"""The last minutes as one timeline, and the lag of a group over time, from the broker's logs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_timeline_counts_what_the_journal_has_and_an_event_leads_to_its_request(
     commits = broker.journal.entries(api="OffsetCommit")
     assert sum(each["apis"].get("OffsetCommit", 0) for each in seconds) == len(commits)
     assert sum(each["refused"] for each in seconds) == sum(bool(each["errors"]) for each in commits) == 1
-    assert page.serious_findings() == []
+    assert page.findings() == []
     owner.close()
     tab.get_by_label("rebalance").uncheck()
     tab.locator("table[data-of=events] tr", has_text="UNKNOWN_MEMBER_ID").get_by_role(
@@ -102,4 +102,4 @@ def test_lag_over_time_is_known_from_before_the_page_was_opened(broker, page):
     shown = page.open(broker, "groups/lagging").locator("[data-points]")
     until(lambda: shown.count() and shown.get_attribute("data-points").endswith(",2]"), "the chart is drawn")
     assert page.page.locator(".uplot canvas").count() == 1
-    assert page.serious_findings() == []
+    assert page.findings() == []

@@ -110,7 +110,7 @@ def test_topic_agrees_with_the_admin_api_under_load(broker, page):
         name: each.value or "" for name, each in answer.result().items()
     }
     assert {name for name, (_, source) in settings.items() if source == "topic"} == {"retention.ms"}
-    assert page.serious_findings() == []
+    assert page.findings() == []
 
 
 def test_messages_show_hostile_texts_as_text_and_say_how_long_they_were(broker, page):
@@ -132,7 +132,7 @@ def test_messages_show_hostile_texts_as_text_and_say_how_long_they_were(broker, 
     assert (rows[3]["Key"], rows[3]["Value"]) == ("null", "fffe00")
     assert page.page.locator("main script, main img").count() == 0
     assert page.page.title() == "hostile · Topics · momus"
-    assert page.serious_findings() == []
+    assert page.findings() == []
 
 
 def test_messages_of_a_schema_registry_are_decoded_or_say_why_not(page):
@@ -144,7 +144,7 @@ def test_messages_of_a_schema_registry_are_decoded_or_say_why_not(page):
         found, absent = (row["Value"] for row in page.rows("messages"))
         assert found == '"<"avro, schema 7'
         assert absent == "0000000008schema 8: the registry answers 404 to GET /schemas/ids/8"
-        assert page.serious_findings() == []
+        assert page.findings() == []
         page.leave()
     registry.close()
 
@@ -216,5 +216,5 @@ def test_ten_thousand_topics_are_filtered_by_the_server_and_few_rows_are_kept(pa
         tab.keyboard.type("C-0012")
         tab.get_by_text("10 found").wait_for()
         assert [row["Topic"] for row in page.rows("topics")] == [f"topic-0012{n}" for n in range(10)]
-        assert page.serious_findings() == []
+        assert page.findings() == []
         page.leave()

@@ -42,6 +42,7 @@ OF_THE_PROXY = {
     "/journal/requests",
     "/journal/tail",
     "/security",
+    "/lagging",
     "/snapshots",
     "/timeline",
     "/verify",

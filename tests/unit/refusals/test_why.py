@@ -269,3 +269,29 @@ def test_records_of_a_fenced_producer_say_what_the_partition_knows(v2):
     assert zombie.produce(b"old") != 0
     (text,) = reasons(world, api="Produce")
     assert text == f"Producer {zombie.id} has epoch {zombie.epoch}, the last one seen is {successor.epoch}"
+
+
+# -- topics and partitions
+
+
+def test_unknown_topics_and_partitions_are_named():
+    world = journaled(World())
+    client = Client(world)
+    make_topic(client, "orders", 3)
+    client.call(commit_request("billing", {0: 1}, "nowhere"), 8)
+    client.call(commit_request("billing", {1: 1, 7: 1}, "orders"), 8)
+    client.call(commit_request("billing", {1: 1}, "orders"), 8)
+    assert reasons(world, api="OffsetCommit") == [
+        "there is no topic nowhere",
+        "topic orders has 3 partitions, and none with the number 7",
+    ]
+
+
+def test_many_unknown_partitions_are_cut_to_some():
+    world = journaled(World())
+    client = Client(world)
+    make_topic(client, "orders", 1)
+    client.call(commit_request("billing", dict.fromkeys(range(9), 1), "orders"), 8)
+    (text,) = reasons(world, api="OffsetCommit")
+    assert text.count("topic orders has 1 partition, and none with the number") == 5
+    assert text.endswith(", and 3 more")

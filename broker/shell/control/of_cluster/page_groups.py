@@ -33,6 +33,13 @@ ROUTES: Final = (
     ),
     Route(
         "GET",
+        "/lagging",
+        "broker.shell.page.groups:show_lagging",
+        "The groups with the largest lag, the largest first.",
+        query={"limit": "so many at most; 10"},
+    ),
+    Route(
+        "GET",
         "/groups/{group}/details",
         "broker.shell.page.groups:show_group",
         "A group: epochs, members, who has which partition since which epoch and who shall have it, offsets and lag.",

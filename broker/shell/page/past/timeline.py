@@ -49,7 +49,8 @@ class SecondRow(TypedDict):
 
 
 class EventRow(TypedDict):
-    """What stands out; `number` is that of the request in the journal, or -1."""
+    """What stands out; `number` is that of the request in the journal, or -1; `refused`: it was answered with an error
+    that not every group meets, by the broker or by a fault."""
 
     at_ms: int
     kind: str
@@ -57,6 +58,7 @@ class EventRow(TypedDict):
     client: str
     number: int
     fault: str
+    refused: bool
 
 
 class Timeline(TypedDict):
@@ -141,14 +143,16 @@ class _Timeline:
         second["worst_ms"] = max(second["worst_ms"], entry.latency_us / 1000)
         if entry.api in COMMITS:
             second["refused" if errors else "commits"] += 1
+        is_refused, names = bool(errors) and not USUAL_ERRORS.issuperset(errors), ", ".join(errors)
         if fault := notes.get("fault", ""):
-            self._event(entry, "fault", f"{entry.api}: {fault}", fault=fault)
-        elif errors and not USUAL_ERRORS.issuperset(errors):
-            self._event(entry, "refused", f"{entry.api}: {', '.join(errors)}. {notes.get('why', '')}")
+            text = f"{entry.api}: {names} by {fault}" if names else f"{entry.api}: {fault}"
+            self._event(entry, "fault", text, fault=fault, is_refused=is_refused)
+        elif is_refused:
+            self._event(entry, "refused", f"{entry.api}: {names}. {notes.get('why', '')}", is_refused=True)
         if (what := _stands_out(entry)) and not errors:
             self._event(entry, *what)
 
-    def _event(self, entry: Entry, kind: str, text: str, fault: str = "") -> None:
+    def _event(self, entry: Entry, kind: str, text: str, fault: str = "", *, is_refused: bool = False) -> None:
         client = cut(entry.client_id, 100)
         row: EventRow = {
             "at_ms": entry.at_ms,
@@ -157,13 +161,23 @@ class _Timeline:
             "client": client,
             "number": entry.number,
             "fault": fault,
+            "refused": is_refused,
         }
         self.events.append(row)
 
 
 def _happened(each: Happening) -> EventRow:
     at_ms, text = each.at_ms, each.text
-    return {"at_ms": at_ms, "kind": "restart", "text": text, "client": "", "number": NO_REQUEST, "fault": ""}
+    none: EventRow = {
+        "at_ms": at_ms,
+        "kind": "restart",
+        "text": text,
+        "client": "",
+        "number": NO_REQUEST,
+        "fault": "",
+        "refused": False,
+    }
+    return none
 
 
 def _stands_out(entry: Entry) -> tuple[str, str] | None:

@@ -12,6 +12,9 @@ function load() {
   return library;
 }
 
+const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400]; // between two marks of the time
+
+const shown = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en", { maximumFractionDigits: 1 }));
 const clock = (at) => new Date(at * 1000).toISOString().slice(11, 19);
 
 // `names`: the lines. Returns a function that draws: seconds, the values of each line, and marks [{at, colour}].
@@ -21,9 +24,9 @@ export async function chart(place, { title, unit, names, choose }) {
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line } };
   const drawn = new UPlot({
     width: Math.max(200, place.clientWidth), height: HEIGHT, tzDate: (at) => UPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-    cursor: { sync: { key: "momus" } }, legend: { live: true }, scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
-    axes: [{ ...axis, values: (_, at) => at.map(clock) }, { ...axis, label: unit, labelSize: 18, size: 60 }],
-    series: [{ label: "Time (UTC)", value: (_, at) => (at === null ? "" : clock(at)) }, ...names.map((label, n) => ({ label, stroke: COLOURS[n % COLOURS.length], width: 1.5, points: { show: false } }))],
+    cursor: { sync: { key: "momus" } }, legend: { live: true, markers: { width: 0, fill: (_, n) => COLOURS[(n - 1) % COLOURS.length] } }, scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+    axes: [{ ...axis, incrs: STEPS_S, space: 80, values: (_, at) => at.map(clock) }, { ...axis, label: unit, labelSize: 18, size: 60 }],
+    series: [{ label: "Time (UTC)", value: (_, at) => (at === null || at === undefined ? "–" : clock(at)) }, ...names.map((label, n) => ({ label, value: (_, each) => shown(each), stroke: COLOURS[n % COLOURS.length], width: 1.5, points: { show: false } }))],
     hooks: { draw: [(each) => {
       for (const { at, colour } of marks) {
         const x = each.valToPos(at, "x", true);

@@ -47,7 +47,7 @@ async function showHeld(place, path, faults, shown) {
 }
 
 const COMPLETED = { error: "errors", api: "apis" };
-const TRIGGERS = { every_time: "", once: "", times: "how many", on_call: "which one", with_probability: "0 to 1" };
+const TRIGGERS = { every_time: "", once: "", times: "How many", on_call: "Which one", with_probability: "0 to 1" };
 const NEEDS = { inject_error: "api", delay_on: "api", hold: "api", make_event: "api", disconnect_on: "api", corrupt_reply: "api", deliver_twice: "api", blackhole_client: "client_id" };
 
 // The kit's own method, where it takes what is given.
@@ -70,19 +70,22 @@ function input(field) {
     if (field.type === "version") return text.includes("-") ? text.split("-").map(Number) : Number(text);
     return field.type === "number" ? Number(text) : text;
   };
-  return { name: field.name, made, read, label: el("label", {}, field.name, made, list) };
+  return { name: field.name, made, read, label: labelled(spelled(field.name), made, list) };
 }
+
+// "client_id" as people write it.
+const spelled = (word) => (word === "api" ? "API" : word[0].toUpperCase() + word.slice(1).replaceAll("_", " "));
 
 function form(path, kinds) {
   const kind = el("select", { onchange: offer }, kinds.map((each) => el("option", {}, each.fault)));
-  const about = el("span", { class: "soft" }), fields = el("span", { class: "bar" }), filters = el("span", { class: "bar" });
+  const about = el("span", { class: "soft" }), fields = el("span", { class: "inner" }), filters = el("span", { class: "inner" });
   const amount = el("input", { inputmode: "decimal", size: 8 }), seed = el("input", { inputmode: "numeric", size: 8 });
   const trigger = el("select", { onchange: () => {
     amountPlace.hidden = !TRIGGERS[trigger.value];
     amountPlace.firstChild.textContent = TRIGGERS[trigger.value];
     seedPlace.hidden = trigger.value !== "with_probability";
   } }, Object.keys(TRIGGERS).map((each) => el("option", {}, each)));
-  const amountPlace = labelled("how many", amount), seedPlace = labelled("seed", seed);
+  const amountPlace = labelled("How many", amount), seedPlace = labelled("Seed", seed);
   amountPlace.hidden = seedPlace.hidden = true;
   const called = el("input", { size: 14, placeholder: "made for you" });
   let inputs = [];
@@ -109,6 +112,6 @@ function form(path, kinds) {
     act("POST", path, wanted, own(wanted));
   };
   offer();
-  return el("div", { class: "bar" }, el("label", {}, "Fault", kind), fields, labelled("Trigger", trigger), amountPlace, seedPlace, labelled("Name", called), filters,
-    el("button", { onclick: set }, "Set"), about);
+  return el("div", {}, el("div", { class: "bar" }, labelled("Fault", kind), fields, labelled("Trigger", trigger), amountPlace, seedPlace, labelled("Name", called)),
+    el("p", { class: "soft" }, about), el("div", { class: "bar" }, filters), el("div", { class: "bar" }, el("button", { onclick: set }, "Set")));
 }

@@ -3,6 +3,7 @@
 import { kitLines } from "./kits.js";
 
 const VIEWS = {
+  overview: "Overview",
   timeline: "Timeline",
   topics: "Topics",
   groups: "Groups",
@@ -202,7 +203,7 @@ export const button = (label, method, path, body, python, then) =>
     if (answer !== undefined) then?.(answer);
   } }, label);
 
-const KEYS = { "/": "to the filter, or to the search of a topic", "?": "this list", "Alt+1 to Alt+9": "to a view, in their order", Esc: "close the lines of a call", Tab: "to the next field, link or list; arrows move in a list" };
+const KEYS = { "/": "to the filter, or to the search of a topic", "?": "this list", "Alt+1 to Alt+9, Alt+0": "to a view, in their order", Esc: "close the lines of a call", Tab: "to the next field, link or list; arrows move in a list" };
 
 function showKeys() {
   const box = el("dialog", { "aria-label": "Keys", onclose: () => box.remove() }, el("h2", {}, "Keys"),
@@ -347,7 +348,7 @@ function readAddress() {
   const [path, query] = hash.split("?");
   const words = path.split("/").slice(1).map(decodeURIComponent);
   here.cluster = words[0] || "default";
-  here.view = words[1] in VIEWS ? words[1] : "timeline";
+  here.view = words[1] in VIEWS ? words[1] : "overview";
   here.words = words.slice(2);
   here.query = new URLSearchParams(query);
 }
@@ -397,7 +398,7 @@ addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, textarea, select");
   if (event.key === "?" && !isTyping) showKeys();
   if (event.key === "Escape") document.getElementById("calls").hidden = true;
-  const at = Object.keys(VIEWS)[Number(event.key) - 1];
+  const at = Object.keys(VIEWS)["1234567890".indexOf(event.key)];
   if (event.altKey && at) { location.hash = `#/${quoted(here.cluster)}/${at}`; event.preventDefault(); }
   if (event.key === "/" && !isTyping) {
     document.getElementById("filter")?.focus();

@@ -53,7 +53,7 @@ function showGroup(place, group) {
       labelled("Member or instance", expelled), el("button", { class: "plain", onclick: () => act("POST", `${path}/expel`, { member: expelled.value }, `broker.expel_member(${literal(group)}, ${literal(expelled.value)})`) }, "Expel it"))));
   lagOverTime(lagChart, path);
   watch(`${path}/details`, (answer) => {
-    const lags = answer.offsets.map((row) => row.lag);
+    const lags = answer.offsets.filter((row) => row.committed >= 0).map((row) => row.lag); // of what is committed
     const total = lags.includes(undefined) ? undefined : lags.reduce((sum, each) => sum + each, 0);
     fill(lag, el("p", {}, el("span", { "data-is": "lag" }, count(total)), " records behind"));
     const text = JSON.stringify(answer);
@@ -78,9 +78,9 @@ function showGroup(place, group) {
     fill(offsets, scroll("Offsets", table([
       { title: "Topic", show: (row) => link("topics", [row.topic]) },
       { title: "Partition", number: true, show: (row) => row.partition },
-      { title: answer.type === "share" ? "Start" : "Committed", number: true, show: (row) => (row.committed < 0 ? "" : row.committed) },
+      { title: answer.type === "share" ? "Start" : "Committed", number: true, show: (row) => (row.committed < 0 ? el("span", { class: "soft" }, "nothing") : row.committed) },
       { title: "End", number: true, show: (row) => row.end ?? "?" },
-      { title: "Lag", number: true, show: (row) => count(row.lag) },
+      { title: "Lag", number: true, show: (row) => (row.committed < 0 ? "" : count(row.lag)) },
       ...(answer.dead_letters ? [{ title: "On the way to the queue", number: true, show: (row) => count(row.archiving) }] : []),
       { title: "Committed at (UTC)", wide: true, show: (row) => when(row.committed_ms) },
       { title: "Metadata", wide: true, show: (row) => name(row.metadata) },
@@ -190,6 +190,6 @@ function seek(path) {
     ], answer.plan, { "data-of": "plan" }), "short"));
   }
   commit.addEventListener("click", () => run(false));
-  return el("div", {}, el("div", { class: "bar" }, el("label", {}, "To", word), el("label", {}, "Number (offset, records, Unix ms)", amount),
-    el("label", {}, "Topic", topic), el("button", { onclick: () => run(true) }, "Try"), commit), place);
+  return el("div", {}, el("div", { class: "bar" }, labelled("To", word), labelled("Number (offset, records, Unix ms)", amount),
+    labelled("Topic", topic), el("button", { onclick: () => run(true) }, "Try"), commit), place);
 }

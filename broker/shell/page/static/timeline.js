@@ -1,4 +1,4 @@
-// The first view: the last minutes as one timeline, with what stands out; a click leads to the entry of the journal.
+// The last minutes as one timeline, with what stands out; a click leads to the entry of the journal.
 
 import { act, base, count, el, faultLink, fill, here, link, name, parts, quoted, rowOf, scroll, table, watch, when } from "./frame.js";
 import { chart } from "./chart.js";
