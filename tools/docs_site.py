@@ -21,10 +21,13 @@ LINK = re.compile(r"(!?)\[([^]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]+)?\
 # In this order. A page of docs/ that is named nowhere is an error.
 SECTIONS: dict[str, str] = {
     "Begin": "README docs/faq docs/coming-from docs/ci docs/container docs/testcontainers",
-    "Test": "docs/test-kit docs/faults docs/clients docs/journal docs/load docs/registry"
+    "Test": "docs/test-kit docs/test-cluster docs/test-snapshots docs/test-brokers docs/test-failing-run"
+    " docs/test-releases docs/control-plane docs/faults docs/clients docs/journal docs/load docs/registry"
     " docs/languages clients/go/README clients/junit/README clients/node/README api",
     "Operate": "docs/command-line docs/security docs/metrics docs/traces docs/page",
-    "Logs": "docs/pipeline storage/FORMAT",
+    "Logs": "docs/pipeline docs/pipeline-sources docs/pipeline-lag docs/pipeline-resets docs/pipeline-audit"
+    " docs/pipeline-archive docs/pipeline-follow docs/pipeline-migrate docs/pipeline-report docs/pipeline-client"
+    " docs/pipeline-cluster docs/pipeline-scale storage/FORMAT",
     "Trust": "docs/correctness SUPPORTED docs/figures docs/growth docs/ecosystem docs/compatibility",
     "Change": "CONTRIBUTING DESIGN docs/new-release CHANGELOG",
 }

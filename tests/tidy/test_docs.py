@@ -26,6 +26,8 @@ PAGES = sorted(
 )
 FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]+)?\)")
+MOST_LINES = 200
+TABLES = {"docs/clients.md"}  # made by make client-table
 # What files of these names are, by the schemas that check-jsonschema brings.
 SCHEMAS = {
     ".github/workflows/tests.yml": "vendor.github-workflows",
@@ -62,6 +64,13 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             lost.append(f"{target}{anchor}")
     assert lost == []
+
+
+def test_page_is_one_task_and_no_book() -> None:
+    """A page that grows is cut: its parts are tasks. Pages of tables are read by looking something up."""
+    long = {name(page): len(page.read_text().splitlines()) for page in (REPOSITORY / "docs").glob("*.md")}
+    assert {page: lines for page, lines in long.items() if lines > MOST_LINES and page not in TABLES} == {}
+    assert all(long[page] > MOST_LINES for page in TABLES), "take it out of TABLES"
 
 
 def test_each_page_of_docs_is_named_in_readme() -> None:
