@@ -1,7 +1,7 @@
 # A broker in a container: no root, data in a volume. It starts by the commands of Kafka's images too (docker/), so that
 # Testcontainers' modules take it.
 # Not the binary: with its own Python it takes 112 MB, where the layers of the wheel take 59.
-# The same Python and the same versions of the dependencies as the tests (tools/constraints.txt).
+# The same Python and the same versions of the dependencies as the tests (tools/constraints.txt), held to hashes (tools/lock.txt).
 ARG PYTHON=3.11
 # Where a company has its own Python: --build-arg BASE=registry.example/python:3.11
 ARG BASE=python:${PYTHON}-slim
@@ -11,17 +11,18 @@ WORKDIR /src
 RUN command -v strip >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends binutils >/dev/null; }
 # The dependencies first: a change of momus itself installs momus alone. With what `--security`, `--otel`,
 # `--registry` and `--load` of YAML need.
-COPY pyproject.toml tools/constraints.txt ./
-RUN python -m venv --without-pip /opt/momus && \
-    python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; more = project["optional-dependencies"]; \
-print(*project["dependencies"], *more["security"], *more["otel"], *more["registry"], *more["yaml"], sep="\n")' >needed.txt && \
-    python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check -c constraints.txt -r needed.txt && \
+COPY tools/lock.txt tools/build-lock.txt ./
+RUN python -m venv --without-pip /opt/momus && python -m venv --without-pip /opt/build && \
+    install="install --no-cache-dir --disable-pip-version-check --no-deps --require-hashes" && \
+    python -m pip --python /opt/momus/bin/python $install -r lock.txt && \
+    python -m pip --python /opt/build/bin/python $install -r build-lock.txt && \
     find /opt/momus -name '*.so*' -type f -exec strip --strip-unneeded '{}' +
 COPY . .
 # Sources of extensions and libraries' own tests (1.5 MB) are of no use here, nor is what grpcio-tools wants beside protoc (26 MB):
 # gRPC itself and setuptools. Bytecode stays: a start without takes three times as long; only that of the exporter of traces, which few
 # starts import, is left out (6 MB).
-RUN python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check --no-deps . && \
+RUN python -m pip --python /opt/build/bin/python wheel --disable-pip-version-check --no-deps --no-build-isolation -w /opt/wheel . && \
+    python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check --no-deps /opt/wheel/momus-*.whl && \
     cd /opt/momus/lib/python3*/site-packages && rm -rf avro/test certifi/tests google/protobuf/testdata jsonschema/benchmarks jsonschema/tests referencing/tests grpc setuptools _distutils_hack distutils-precedence.pth && \
     find . '(' -name '*.c' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.pyi' ')' -delete && \
     find opentelemetry google requests urllib3 charset_normalizer pycparser -name __pycache__ -prune -exec rm -rf '{}' +

@@ -38,7 +38,6 @@ from binary_glibc import OF_COMPILER, glibc_of, programs
 REPOSITORY = Path(__file__).resolve().parent.parent
 BUILD = REPOSITORY / "build" / "binary"
 LAUNCHER = REPOSITORY / "tools" / "binary_launcher.c"
-EXTRAS = "security,otel,registry,yaml"
 OF_GLIBC = re.compile(r"(ld-linux[\w-]*|lib(c|m|dl|rt|pthread|util|resolv|anl|nsl))\.so\.\d+|linux-vdso\.so\.1")
 # Of the standard library: what no broker imports, 60 MB.
 NO_MODULES = (
@@ -136,10 +135,10 @@ def lay_python(root: Path) -> Path:
 
 def lay_packages(packages: Path, what: Path) -> None:
     """momus and what it needs, without what a broker never reads."""
-    run(
-        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"),
-        *("--target", packages, "-c", REPOSITORY / "tools" / "constraints.txt", f"{what}[{EXTRAS}]"),
-    )
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    into = ("--no-deps", "--target", packages)
+    run(*pip, *into, "--require-hashes", "-r", REPOSITORY / "tools" / "lock.txt")
+    run(*pip, *into, what)
     shutil.rmtree(packages / "bin", ignore_errors=True)
     for pattern in NO_PACKAGES:
         for path in list(packages.glob(pattern)):

@@ -11,7 +11,7 @@
 
 A part that cannot be made here (no Docker Engine, no mvn) is named at the end, and the exit code is 1; --without PART
 leaves one out on purpose. Without --allow-dirty the checkout must have no changes, so that the label of the image and
-the files are of one commit.
+the files are of one commit. --base names the image's base by its digest.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ import vendored
 REPOSITORY = names.REPOSITORY
 HERE = Path(sys.executable).parent
 NAMES = names.read()
-# What the image installs beside momus (Dockerfile).
-IMAGE_EXTRAS = "security,otel,registry,yaml"
+BY_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
+NO_DIGEST = (
+    "the image's base is named by no digest, and may be another one tomorrow: --base python:3.11-slim@sha256:DIGEST, as"
+    " `docker buildx imagetools inspect python:3.11-slim` says it; --base-by-tag takes any"
+)
 # What installs packages, and is removed from the image or never run there.
 INSTALLERS = {"pip", "setuptools"}
 LIST_PACKAGES = (
@@ -133,8 +136,9 @@ def make_lists(folder: Path) -> None:
         venv = Path(scratch) / "venv"
         run(sys.executable, "-m", "venv", venv)
         python = venv / "bin" / "python"
-        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "tools/constraints.txt")
-        run(*pip, f".[{IMAGE_EXTRAS}]")
+        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
+        run(*pip, "--require-hashes", "-r", "tools/lock.txt")
+        run(*pip, ".")
         run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools", "pip")
         sbom = ("--output-format", "JSON", "--spec-version", "1.6", "--output-file", folder / "sbom.json")
         run(HERE / "cyclonedx-py", "environment", "--pyproject", "pyproject.toml", *sbom, python)
@@ -195,11 +199,14 @@ def say_how_to_publish(folder: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make each part, and say what is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base", help="the image to build on, where python:3.11-slim is not to be had")
+    parser.add_argument("--base", default="", help="the image to build on, NAME@sha256:DIGEST")
+    parser.add_argument("--base-by-tag", action="store_true", help="take one that is named by no digest")
     parser.add_argument("--without", action="append", default=[], choices=["python", "image", "go", "maven", "lists"])
     parser.add_argument("--allow-dirty", action="store_true")
     options = parser.parse_args(arguments)
     lines = names.wrong()
+    if "image" not in options.without and not options.base_by_tag and not BY_DIGEST.search(options.base):
+        lines.append(NO_DIGEST)
     if not options.allow_dirty and run("git", "status", "--porcelain").strip():
         lines.append("the checkout has changes that no commit has; --allow-dirty takes them")
     if not (REPOSITORY / "tests" / "e2e" / "samples" / NAMES.version).is_dir():

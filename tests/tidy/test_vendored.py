@@ -60,19 +60,13 @@ def test_script_without_a_copyright_is_as_large_as_ours_are():
             assert max(map(len, path.read_text().splitlines())) < 700, path
 
 
-def release():
+def tool(name):
     tools = str(ROOT / "tools")
     sys.path.insert(0, tools)
     try:
-        return importlib.import_module("release")
+        return importlib.import_module(name)
     finally:
         sys.path.remove(tools)
-
-
-def test_list_of_parts_has_the_extras_that_the_image_installs():
-    found = set(re.findall(r"more\[\"(\w+)\"\]", (ROOT / "Dockerfile").read_text()))
-    assert found
-    assert set(release().IMAGE_EXTRAS.split(",")) == found
 
 
 def test_release_names_what_image_and_list_of_parts_do_not_both_have():
@@ -80,9 +74,9 @@ def test_release_names_what_image_and_list_of_parts_do_not_both_have():
     parts = [{"name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"} for name, version in rows]
     sbom = json.dumps({"components": [*parts, {"name": "uPlot", "version": "1.6.32"}]})
     same = "click==8.5.1\ntyping-extensions==4.1\nfastavro==1.10\nmomus==0.1.0\nsetuptools==65\n"
-    assert release().compare(sbom, same) == []
+    assert tool("release").compare(sbom, same) == []
     other = same.replace("click==8.5.1\n", "").replace("fastavro==1.10", "fastavro==1.11")
-    assert release().compare(sbom, other) == [
+    assert tool("release").compare(sbom, other) == [
         "the image has fastavro==1.11, and the list of parts has not",
         "the list of parts has click==8.5.1, and the image has not",
         "the list of parts has fastavro==1.10, and the image has not",
@@ -92,7 +86,7 @@ def test_release_names_what_image_and_list_of_parts_do_not_both_have():
 def test_all_that_the_image_installs_has_its_version_in_the_constraints():
     pinned = {line.partition("==")[0] for line in (ROOT / "tools" / "constraints.txt").read_text().splitlines()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = release().IMAGE_EXTRAS.split(",")
+    extras = tool("lock").EXTRAS
     wanted = [*project["dependencies"], *(each for extra in extras for each in project["optional-dependencies"][extra])]
     found = set()
     while wanted:
@@ -101,5 +95,5 @@ def test_all_that_the_image_installs_has_its_version_in_the_constraints():
         if name not in found and (need.marker is None or need.marker.evaluate({"extra": ""})):
             found.add(name)
             wanted += importlib.metadata.distribution(name).requires or []
-    assert found - pinned <= release().INSTALLERS
+    assert found - pinned <= tool("release").INSTALLERS
     assert len(found) > 30

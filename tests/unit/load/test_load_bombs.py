@@ -101,3 +101,12 @@ def test_file_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("broker.shell.load.disk.MOST_BYTES", 50)
     with pytest.raises(LoadError, match="is larger than 0 MB"):
         read_paths([str(tmp_path / "load.json")])
+
+
+@pytest.mark.parametrize("form", ["lines", "keyed"])
+def test_line_without_end_is_refused_in_each_form_of_plain_lines(form, monkeypatch):
+    monkeypatch.setattr("broker.load.record_lines.LONGEST_LINE", 200)
+    document = f"topics: [{{name: t, records_from: rows, records_format: {form}}}]"
+    read_documents([("load.yaml", document)], {"rows": "k:" + "x" * 198}.__getitem__)
+    with pytest.raises(LoadError, match="rows:2.*a line is longer than"):
+        read_documents([("load.yaml", document)], {"rows": "k:v\nk:" + "x" * 199}.__getitem__)
