@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -232,13 +233,16 @@ def report(results: Sequence[dict[str, Any]], survivors: dict[tuple[str, str], s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], help="files, as broker/registry/*: the others make no mutants"
+    )
     parser.add_argument("--sample", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--resume", type=Path, help="results of a run that was stopped; new ones are appended")
     parser.add_argument("--at-least", type=float, default=0.92, help="the share to be killed, else the exit code is 1")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant after so many")
     wanted = parser.parse_args()
-    by_file = targets()
+    by_file = {file: tests for file, tests in targets().items() if any(fnmatch(file, each) for each in wanted.only)}
     everything = [mutant for file in sorted(by_file) for mutant in mutants_of(file)]
     sample = sample_of(everything, wanted.seed, wanted.sample)
     path: Path = wanted.resume or ROOT / "build" / f"mutants-{wanted.seed}.jsonl"

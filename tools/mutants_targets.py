@@ -57,6 +57,7 @@ PRODUCERS = [
     "tests/property/test_producers_model.py",
     "tests/unit/partitions",
 ]
+REGISTRY = ["tests/unit/registry", "tests/unit/shell/test_registry_writes.py"]
 # Source (a glob) -> the tests that should notice a mutant in it, those that fail soonest first. The first match counts.
 TARGETS: dict[str, list[str]] = {
     "broker/coordinator/groups/common/assignment_epoch_checks.py": [
@@ -104,5 +105,14 @@ TARGETS: dict[str, list[str]] = {
     "protocol/shape.py": ["tests/unit/protocol/test_shape.py", *SHORTCUTS, "tests/property/test_straight_path.py"],
     "broker/partitions/producer*s.py": PRODUCERS,
     "broker/partitions/producer_table.py": PRODUCERS,
+    "broker/registry/formats/*.py": REGISTRY,
+    "broker/registry/formats/*/*.py": REGISTRY,
+    "broker/registry/registering/*.py": REGISTRY,
+    "broker/registry/*.py": REGISTRY,
+    "broker/proxy/*.py": ["tests/unit/proxy", "tests/e2e/proxy/test_proxy.py"],
+    "broker/load/*.py": ["tests/unit/load", "tests/unit/momus", "tests/e2e/load/test_load.py"],
+    "broker/shell/control/large_json.py": ["tests/unit/shell/test_large_json.py"],
+    "broker/shell/control/http*.py": ["tests/unit/shell", "tests/conformance/test_http_as_others.py"],
+    "broker/security/*.py": ["tests/unit/security"],
 }
 NOT_MEANT = {"broker/partitions/producer_snapshots.py"}  # a file format, with tests of its own

@@ -108,5 +108,5 @@ def test_line_without_end_is_refused_in_each_form_of_plain_lines(form, monkeypat
     monkeypatch.setattr("broker.load.record_lines.LONGEST_LINE", 200)
     document = f"topics: [{{name: t, records_from: rows, records_format: {form}}}]"
     read_documents([("load.yaml", document)], {"rows": "k:" + "x" * 198}.__getitem__)
-    with pytest.raises(LoadError, match="rows:2.*a line is longer than"):
+    with pytest.raises(LoadError, match=r"rows:2.*a line is longer than"):
         read_documents([("load.yaml", document)], {"rows": "k:v\nk:" + "x" * 199}.__getitem__)
