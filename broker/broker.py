@@ -295,6 +295,15 @@ class Broker:
         if keep_journal(self.clients, self.turn.env.clock, limit_bytes, recording):
             self._explain_refusals()
 
+    def take_devices(self, ended: Broker, *, is_recorded: bool) -> None:
+        """Go on with the faults and the journal of a life that has ended. A recording has a journal of its own."""
+        if ended.has_faults:
+            self.faults.go_on_from(ended.faults)
+        if not is_recorded and ended.clients.journal is not None and self.clients.journal is not None:
+            self.clients.unwatch(self.clients.journal)
+            self.clients.journal = ended.clients.journal.go_on(self.turn.env.clock)
+            self.clients.watch(self.clients.journal)
+
     def measure(self) -> None:
         """Measure how long requests take from now on."""
         if self.turn.metrics.turn_begins is None:

@@ -109,6 +109,16 @@ class FaultTable:
             self._install()
         return fault
 
+    def go_on_from(self, ended: FaultTable) -> None:
+        """Take the faults of a life that has ended, with all that they have counted. What they kept is cut off."""
+        for fault in ended.all():
+            fault.held = 0
+            fault.kept.clear()
+            self._faults[fault.name] = fault
+        self._disk.set([each for each in self._faults.values() if each.is_of_disk])
+        if any(each.meets_requests for each in self._faults.values()):
+            self._install()
+
     def all(self) -> list[Fault]:
         """The faults, in the order in which they were set."""
         return list(self._faults.values())

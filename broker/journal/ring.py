@@ -107,6 +107,12 @@ class Ring:
         self.own_writes = 0  # so many were kept
         self._notes: dict[tuple[int, int], dict[str, str]] = {}
 
+    def go_on(self, clock: Clock) -> Ring:
+        """Go on in another life of the cluster, whose clock this is."""
+        self._clock = clock
+        self._peers.clear()
+        return self
+
     def took(self, connection: Connection, data: bytes, stop: int) -> None:
         """A connection has received whole frames: data[:stop]."""
         peer = self._peers.get(connection) or self._meet(connection)

@@ -263,9 +263,10 @@ class ClusterServer(ClusterParts):
         async with self.change():
             return await self._live_again(None)
 
-    async def restore(self, name: str) -> Broker:
+    async def restore(self, name: str, *, keeps_devices: bool = False) -> Broker:
         """Drop all data and connections, and begin again with what a snapshot holds, on the same ports.
 
+        keeps_devices  faults and the journal go on, as they are: to clients it is a restart.
         Returns what `reset` does.
         Errors: UnknownSnapshotError: nothing has changed. Others: as `reset`.
         """
@@ -273,7 +274,7 @@ class ClusterServer(ClusterParts):
             origin, security = self.snapshots.origin(name), self.plan.security
             if security is not None:  # passwords that fit its credentials
                 security.users = self.snapshots.users(name, security.users)
-            return await self._live_again(origin)
+            return await self._live_again(origin, keeps_devices=keeps_devices)
 
     async def _open_receivers(self) -> None:
         """Make users, certificates and keys, before anybody can connect. Errors: ConfigError, StorageError."""
@@ -282,12 +283,14 @@ class ClusterServer(ClusterParts):
             self.plan.security.add_users(self.broker)
         await self._receivers.open(self.broker, self.nodes)
 
-    async def _live_again(self, origin: Origin | None) -> Broker:
+    async def _live_again(self, origin: Origin | None, *, keeps_devices: bool = False) -> Broker:
         ended = self.broker
         self._end_life()
         if self.recording is not None and not self.recording.events:  # a replay begins without faults
             self._fault_numbers = count(1)
         self._begin_life(origin)
+        if keeps_devices:
+            self.broker.take_devices(ended, is_recorded=self.recording is not None)
         self.broker.open()
         await self._open_receivers()
         for node in self.nodes:

@@ -50,12 +50,15 @@ def test_commit_above_what_was_sent_is_told(broker, billing):
     assert left(broker) == []
 
 
-def test_restart_begins_another_journal_which_tells_no_commit(broker, billing):
+def test_what_was_sent_counts_over_a_restart_that_is_made(broker, billing):
     broker.faults.make_event("restart", "Heartbeat", on_call=1)
     billing.heartbeat()
     broker.produce("orders", "c", "d")
-    billing.commit(3)
+    billing.commit(2)
     assert left(broker) == []
+    billing.commit(3)
+    why = "group billing has committed 3 of orders-0, and its members were sent the records below 2"
+    assert left(broker) == [why]
 
 
 def test_journal_that_began_after_the_reading_tells_no_commit(tmp_path):

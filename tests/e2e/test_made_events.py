@@ -91,6 +91,22 @@ def test_restart_at_a_commit_keeps_what_had_taken_effect(cluster, when, committe
     consumer.close()
 
 
+def test_faults_and_the_journal_go_on_over_a_restart_that_is_made(cluster):
+    made = cluster.faults.make_event("restart", "JoinGroup", "after", trigger="once")
+    refused = cluster.faults.inject_error("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", trigger={"on_call": 2})
+    cluster.journal.expect(api="JoinGroup", at_least=2)
+    consumer = consumer_of(cluster)
+    for message in read(consumer, 2):
+        consumer.commit(message, asynchronous=False)
+    assert (made.state()["outcome"], made.state()["hits"]) == ("made", 1)
+    assert refused.state()["hits"] == 1
+    first, *_ = cluster.journal.entries(api="JoinGroup")
+    (refusal,) = cluster.journal.entries(api="OffsetCommit", error="COORDINATOR_LOAD_IN_PROGRESS")
+    assert refusal["number"] > first["number"]
+    assert {entry["connection"] for entry in cluster.journal.entries(api="JoinGroup")} > {first["connection"]}
+    consumer.close()
+
+
 @pytest.mark.momus(brokers=3)
 @pytest.mark.parametrize("event", ["move_coordinator", "move_leader"])
 def test_another_broker_leads_and_the_client_follows(cluster, event):
