@@ -57,6 +57,7 @@ def test_commit_stopped_between_append_and_reply_is_durable(broker, make_service
     working.join()
 
 
+@pytest.mark.momus_explore(skip="its member is expelled at one commit")
 def test_zombie_is_expelled_after_45_seconds_and_told_why(broker, make_service):
     """A pause of 46 s takes milliseconds: only the broker's clock is moved."""
     service = make_service(**{"session.timeout.ms": 45_000})

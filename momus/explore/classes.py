@@ -102,6 +102,12 @@ def find(rows: Sequence[Row], other_clients: Iterable[str] = (), *, all_of_them:
     return Found(len(classes), chosen)
 
 
+def own_faults(rows: Iterable[Row]) -> str:
+    """Why a test is not explored that makes something happen itself; "": it does not. What happens besides would be a
+    second thing at once, and its own one would meet another request."""
+    return "it sets faults of its own, and has no marker momus_explore" if any(row["fault"] for row in rows) else ""
+
+
 def client_pattern(client_id: str, known: set[str]) -> str:
     """A client id as a filter of faults has it: what another run does not have is a pattern."""
     if not known or client_id in known:

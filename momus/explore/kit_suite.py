@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from momus.explore import plan
-from momus.explore.classes import find
+from momus.explore.classes import find, own_faults
 from momus.explore.findings import FAILED, HUNG, LEFT, NOT_REACHED, Explored, Run, verdict_of, with_left
 from momus.explore.kit_front import Front, OfTest
 from momus.explore.program import MOST_OUTPUT, Asked, ProgramError, begin, end_process
@@ -158,7 +158,7 @@ def _note(name: str, plains: Sequence[Round]) -> str:
         return "no client asked its cluster anything"
     if tests[-1].watch.dropped:
         return "it asks too much for one journal: give its clusters less to do"
-    return ""
+    return own_faults(tests[-1].watch.rows)
 
 
 class _Rounds:

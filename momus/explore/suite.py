@@ -14,7 +14,7 @@ from shlex import quote
 import pytest
 
 from momus.explore import plan
-from momus.explore.classes import find
+from momus.explore.classes import find, own_faults
 from momus.explore.findings import FAILED, HUNG, WRONG, Explored, Run, verdict_of, with_left
 from momus.explore.happenings import chosen
 from momus.explore.report import failure_text, opened_at, summary_lines, write_report
@@ -106,7 +106,7 @@ class ExploreRun:
         plains = []
         for _ in range(plan.PLAIN_RUNS):
             plains.append(self._plain(item))
-            if note := _note(plains, words):
+            if note := _note(plains, words, is_marked=item.get_closest_marker("momus_explore") is not None):
                 self.explored.append(Explored(item.nodeid, note, 0, 0, 0, (), time.monotonic() - began_s, 0.0, ""))
                 return self._reports(plains[-1])
         plain = max(plains, key=lambda each: float(each["seconds"]))
@@ -325,7 +325,7 @@ def _scoped(fixturedef: Any) -> Generator[None, Any, Any]:
         watch.is_shut = before
 
 
-def _note(plains: list[dict[str, Any]], words: dict[str, Any]) -> str:
+def _note(plains: list[dict[str, Any]], words: dict[str, Any], *, is_marked: bool) -> str:
     """Why a test is not explored, after so many plain runs; "": it is."""
     last = plains[-1]
     outcomes = [[report["outcome"] for report in each["reports"]] for each in plains]
@@ -341,7 +341,7 @@ def _note(plains: list[dict[str, Any]], words: dict[str, Any]) -> str:
         return "no client asked its cluster anything"
     if last["dropped"]:
         return "it asks too much for one journal: give its clusters less to do"
-    return ""
+    return "" if is_marked else own_faults(last["rows"])
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:

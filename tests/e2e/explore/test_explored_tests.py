@@ -100,6 +100,17 @@ def test_without_a_cluster():
     pass
 
 
+def test_own_fault(cluster):
+    cluster.faults.inject_error("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", trigger="once")
+    work(cluster, is_careful=True)
+
+
+@pytest.mark.momus_explore(what="errors", apis=["FindCoordinator"])
+def test_own_fault_marked(cluster):
+    cluster.faults.inject_error("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", trigger="once")
+    work(cluster, is_careful=True)
+
+
 def test_fails(cluster):
     assert work(cluster, is_careful=False) == "nothing"
 
@@ -196,20 +207,23 @@ def test_unittest_is_explored_too(project):
 
 def test_markers_narrow_and_skip_and_others_are_named(project):
     words = ["test_narrow", "test_skipped", "test_without_a_cluster", "test_fails", "test_of_the_session"]
+    words += ["test_own_fault", "test_own_fault_marked"]
     code, output, found = explore(project, *(f"test_it.py::{each}" for each in words), "--momus-explore", "all")
     assert code == 1
     assert {run["schedule"].partition("#")[0] for run in found["test_narrow"]["runs"]} == {
         "OffsetCommit[group=billing]"
     }
     assert {run["schedule"].split()[1] for run in found["test_narrow"]["runs"]} == {"inject_error"}
-    assert {name: found[name]["note"] for name in words[1:]} == {
+    assert found["test_own_fault_marked"]["runs"]
+    assert {name: found[name]["note"] for name in words[1:-1]} == {
         "test_skipped": "skipped: it is slow",
         "test_without_a_cluster": "no cluster of momus",
         "test_fails": "fails without a fault",
         "test_of_the_session": "its cluster is shared by the session",
+        "test_own_fault": "it sets faults of its own, and has no marker momus_explore",
     }
     assert "test_of_the_session: not explored: its cluster is shared by the session" in output
-    assert re.search(r"1 failed, 4 passed", output)
+    assert re.search(r"1 failed, 6 passed", output)
 
 
 def test_second_cluster_of_a_test_is_explored_by_its_number(project):
