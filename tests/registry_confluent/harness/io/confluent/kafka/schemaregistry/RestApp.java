@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.eclipse.jetty.server.Server;
@@ -124,7 +125,11 @@ public class RestApp {
       momus.waitFor();
     }
     if (restServer != null) {
-      restServer.stop();
+      try {
+        restServer.stop();
+      } catch (TimeoutException busy) {  // a connection was still open, and the rest was left as it was
+        restApp.onShutdown();
+      }
       restServer.join();
     }
   }
