@@ -27,8 +27,8 @@ import contextlib
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker.shell.control.http_door import MOST_CONNECTIONS, Connections, Door
 from broker.shell.control.http_requests import BODY_BYTES, WITH_BODY, Head, RequestReader, object_of, parse_body
@@ -39,8 +39,6 @@ from storage.files.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from ssl import SSLContext
-
-    from broker.shell.control.large_json import Slices
 
 logger = logging.getLogger("momus.control")
 
@@ -75,6 +73,7 @@ REASONS: Final = {
     505: "HTTP Version Not Supported",
 }
 
+T = TypeVar("T")
 Respond = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 
 
@@ -315,14 +314,15 @@ def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
     writer.write(data)
 
 
-async def in_slices(slices: Slices) -> Any:
+async def in_slices(slices: Generator[None, None, T]) -> T:
     """What slices of work return, with a turn for others after each. Errors: theirs."""
     try:
         while True:
             next(slices)
             await asyncio.sleep(0)
     except StopIteration as end:
-        return end.value
+        value: T = end.value
+        return value
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:

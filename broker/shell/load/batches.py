@@ -11,7 +11,7 @@ from protocol.partitioner import choose_partition
 from protocol.record_batch import build_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from broker.config.settings import BrokerConfig
     from broker.load.items import Row, TopicItem
@@ -39,11 +39,13 @@ def rules_of(config: BrokerConfig, overrides: Mapping[str, str]) -> TopicRules:
     )
 
 
-def spread(topic: TopicItem, count: int) -> tuple[dict[int, list[Row]], list[Problem]]:
-    """The rows of each of `count` partitions, and those that name one that is not there."""
+def spreading(topic: TopicItem, count: int) -> Generator[None, None, tuple[dict[int, list[Row]], list[Problem]]]:
+    """The rows of each of `count` partitions, and those that name one that is not there; in slices of MOST_RECORDS."""
     found: dict[int, list[Row]] = {}
     problems, turn = [], 0
-    for row in topic.rows:
+    for number, row in enumerate(topic.rows, 1):
+        if number % MOST_RECORDS == 0:
+            yield
         partition = row.partition
         if partition is None:
             partition = choose_partition(row.key, count, turn)

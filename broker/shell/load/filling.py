@@ -21,9 +21,10 @@ from broker.registry.errors import RegistryError
 from broker.shell.asking import Asking, ask
 from broker.shell.control.calls import records as calls
 from broker.shell.control.calls.acls import add_acls
+from broker.shell.control.http import in_slices
 from broker.shell.control.of_cluster.clock import LAST_MS, move_clock
 from broker.shell.control.routes import Call, RefusedError
-from broker.shell.load.batches import RecordBatch, batches_of, rules_of, spread
+from broker.shell.load.batches import RecordBatch, batches_of, rules_of, spreading
 from broker.shell.load.credentials import add_user, check_user_item
 from broker.shell.load.present import entity_name, find_present, places
 from broker.shell.load.quotas import alter_quotas
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("momus.load")
 
-SLICE: Final = 20  # batches made before clients are served again
+SLICE: Final = 1  # batches made before clients are served again: one of 500 records takes 2 ms
 
 
 class Filling:
@@ -92,8 +93,10 @@ class Filling:
         problems = self._check_present(if_present)
         for topic in load.topics:
             problems += await self._check_topic(topic)
+        counts = self._partition_counts()
         for group in load.groups:
-            problems += [problem for offset in group.offsets if (problem := self._check_offset(offset))]
+            problems += [problem for offset in group.offsets if (problem := self._check_offset(offset, counts))]
+            await asyncio.sleep(0)  # of ten thousand groups each lets others have their turn
         if load.schemas and self._schemas is not None:
             problems += await self._schemas.check(self._new("subject", load.schemas, lambda each: each.subject))
         problems += self._check_clients()
@@ -139,7 +142,7 @@ class Filling:
     async def _make_batches(self, topic: TopicItem, count: int) -> list[Problem]:
         cluster = self._cluster
         rules, now_ms = rules_of(cluster.config, topic.config), self._now_ms()
-        by_partition, problems = spread(topic, count)
+        by_partition, problems = await in_slices(spreading(topic, count))
         made = 0
         for partition, rows in sorted(by_partition.items()):
             place = f"{topic.name}-{partition}"
@@ -173,12 +176,15 @@ class Filling:
         """As many as are asked for, if there are brokers for them."""
         return min(topic.replicas, len(self._cluster.broker.metadata.node_ids))
 
-    def _check_offset(self, offset: OffsetItem) -> Problem | None:
-        topics = self._cluster.broker.metadata.topics
-        counts = {name: len(topic.partitions) for name, topic in topics.items()}
+    def _partition_counts(self) -> dict[str, int]:
+        """How many partitions each topic has, or will have."""
+        counts = {name: len(topic.partitions) for name, topic in self._cluster.broker.metadata.topics.items()}
+        default = self._cluster.config.num_partitions
         for topic in self._load.topics:
-            default = self._cluster.config.num_partitions
             counts.setdefault(topic.name, default if topic.partitions < 0 else topic.partitions)
+        return counts
+
+    def _check_offset(self, offset: OffsetItem, counts: dict[str, int]) -> Problem | None:
         if offset.topic not in counts:
             return offset.where.problem(f"there is no topic {offset.topic}, here or in the cluster", "topic")
         if offset.partition >= counts[offset.topic]:
