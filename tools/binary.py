@@ -39,7 +39,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 BUILD = REPOSITORY / "build" / "binary"
 LAUNCHER = REPOSITORY / "tools" / "binary_launcher.c"
 OF_GLIBC = re.compile(r"(ld-linux[\w-]*|lib(c|m|dl|rt|pthread|util|resolv|anl|nsl))\.so\.\d+|linux-vdso\.so\.1")
-# Of the standard library: what no broker imports, 60 MB.
+MOST_MB, MOST_PACKED_MB = 85, 30
+# Of the standard library: what no broker imports, 65 MB.
 NO_MODULES = (
     "test",
     "idlelib",
@@ -60,9 +61,23 @@ NO_MODULES = (
     "antigravity.py",
     "this.py",
     "__phello__",
+    "unittest",
+    "doctest.py",
+    "xmlrpc",
+    "ctypes/test",
+    "_pydecimal.py",  # for interpreters without _decimal; _pyio likewise
+    "_pyio.py",
+    "plistlib.py",
+    "optparse.py",
+    *(
+        f"{name}.py"
+        for name in ("aifc", "asynchat", "asyncore", "cgi", "cgitb", "chunk", "colorsys", "ftplib", "imaplib")
+    ),
+    *(f"{name}.py" for name in ("mailbox", "mailcap", "nntplib", "pickletools", "poplib", "pstats", "profile")),
+    *(f"{name}.py" for name in ("smtpd", "smtplib", "sndhdr", "sunau", "telnetlib", "trace", "uu", "wave", "xdrlib")),
 )
 NO_EXTENSIONS = re.compile(
-    r"_(test|tkinter|sqlite3|curses|dbm|gdbm|xx|ctypes_test|crypt)|xx|readline|audioop|nis|ossaudiodev|spwd"
+    r"_(test|tkinter|sqlite3|curses|dbm|gdbm|xx|ctypes_test|crypt|codecs_(cn|hk|iso2022|jp|kr|tw))|xx|readline|audioop|nis|ossaudiodev|spwd"
 )
 # Of what pip has installed: sources of extensions, tests, gRPC itself beside protoc, the pipeline, pip.
 NO_PACKAGES = (
@@ -76,7 +91,13 @@ NO_PACKAGES = (
     "certifi/tests",
     "google/protobuf/testdata",
     "momus/_packages/pipeline",
-    "pycparser/_build_tables.py",
+    "pycparser",
+    "pycparser-*.dist-info",
+    "cffi",  # what was compiled with it needs _cffi_backend alone
+    "jsonschema/benchmarks",
+    "*.dist-info/RECORD",
+    "*/test",
+    "*/tests",
 )
 NO_SUFFIXES = (".c", ".h", ".pyx", ".pxd", ".pyi", ".a", ".la", ".proto.txt", ".cpp", ".cc")
 
@@ -121,8 +142,8 @@ def lay_python(root: Path) -> Path:
 
     def left_out(folder: str, found: list[str]) -> list[str]:
         dropped = [name for name in found if name == "__pycache__" or name.startswith("config-")]
-        if Path(folder) == stdlib:
-            dropped += [name for name in found if name in NO_MODULES]
+        inside = Path(folder).relative_to(stdlib)
+        dropped += [name for name in found if (inside / name).as_posix() in NO_MODULES]
         if Path(folder).name == "lib-dynload":
             dropped += [name for name in found if NO_EXTENSIONS.match(name)]
         return dropped
@@ -165,6 +186,22 @@ def lay_libraries(root: Path) -> None:
         place = os.path.relpath(libraries, path.parent)
         run("patchelf", "--set-rpath", ":".join([*beside, "$ORIGIN" if place == "." else f"$ORIGIN/{place}"]), path)
         binary_glibc.ask_for_older(path)
+
+
+def leave_bytecode(root: Path) -> None:
+    """Each module once: compiled by mypyc, else as bytecode in the place of its source, which is a third of the size.
+
+    A traceback has file, function and line, without the line's text.
+    """
+    for extension in (root / "python").rglob("*.so"):
+        extension.with_name(extension.name.split(".")[0] + ".py").unlink(missing_ok=True)
+    # Never compared with the sources: unpacking may change their times, and no user may write there.
+    compileall.compile_dir(
+        root, quiet=1, legacy=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH, stripdir=root
+    )
+    for source in (root / "python" / "lib").rglob("*.py"):
+        if source.with_suffix(".pyc").exists():
+            source.unlink()
 
 
 def pack(root: Path, folder: Path) -> Path:
@@ -214,14 +251,15 @@ def main() -> None:
     found = glibc_of(root, compilers=False)
     text = f"glibc {found[0]}.{found[1]} with libstdc++ and libgcc_s, or glibc {cxx[0]}.{cxx[1]} alone; or newer\n"
     (root / "GLIBC").write_text(text, encoding="utf-8")
-    # Never compared with the sources: unpacking may change their times, and no user may write there.
-    compileall.compile_dir(root, quiet=1, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH, stripdir=root)
+    leave_bytecode(root)
     options.folder.mkdir(parents=True, exist_ok=True)
     archive = pack(root, options.folder)
     sys.stderr.write(
         f"{archive.name}: {archive.stat().st_size / 1e6:.1f} MB, {size_mb(root):.1f} MB unpacked,"
         f" {time.monotonic() - begin_s:.0f} s; {text}"
     )
+    if size_mb(root) > MOST_MB or archive.stat().st_size / 1e6 > MOST_PACKED_MB:
+        sys.exit(f"it may have {MOST_MB} MB unpacked and {MOST_PACKED_MB} MB packed: what is new in it?")
 
 
 if __name__ == "__main__":

@@ -163,6 +163,8 @@ def _of_shell(line: str) -> list[str]:
         return [f"{line} &"]
     if line.startswith("curl -N"):
         line = f"curl -s --max-time 5 {line.removeprefix('curl -N')} || true"
+    if line.startswith("curl") and "--fail" not in line:  # a route that is not there is told by its status alone
+        line = f"curl --fail-with-body {line.removeprefix('curl ')}"
     if "wait-for-offsets" in line:  # nothing has committed there: it says so, and fails
         return [f"{line}  # exit 22"]
     return [f"{line}  # exit {CODES[line]}" if CODES.get(line) else line]
