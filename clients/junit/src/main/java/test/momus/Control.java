@@ -17,8 +17,11 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
@@ -38,6 +41,8 @@ final class Control {
     Consumer<String> asked = call -> {}; // told of each call, for the test of the routes
     // A further field of the calls of a thread, by which `momus explore` knows whose cluster is made, and what came of its test.
     private static final ThreadLocal<String[]> FIELD = new ThreadLocal<>();
+    private static final Set<String> OWN = Stream.of(Control.class, Momus.class, Cluster.class, Snapshot.class, MomusExtension.class)
+        .map(Class::getName).collect(Collectors.toSet()); // make clusters for callers
 
     Control(String address) {
         this.address = address;
@@ -52,9 +57,8 @@ final class Control {
     static <T> T forCaller(Supplier<T> call) {
         if (FIELD.get() != null)
             return call.get();
-        String own = Control.class.getPackageName() + ".";
         String caller = StackWalker.getInstance().walk(frames -> frames
-            .filter(each -> !each.getClassName().startsWith(own) && !each.getMethodName().startsWith("lambda$"))
+            .filter(each -> !OWN.contains(each.getClassName()) && !each.getMethodName().startsWith("lambda$"))
             .findFirst()
             .map(each -> each.getClassName().substring(each.getClassName().lastIndexOf('.') + 1) + "." + each.getMethodName())
             .orElse("main"));
