@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     Row = Mapping[str, Any]  # as GET /journal/requests tells it; `cluster`: the number of its cluster
@@ -54,35 +54,36 @@ class Found(NamedTuple):
     requests: list[Request]
 
 
-def find(rows: Sequence[Row], other_clients: Iterable[str] = (), *, all_of_them: bool = False) -> Found:
+def find(rows: Sequence[Row], other: Iterable[Row] = (), *, all_of_them: bool = False) -> Found:
     """The classes of the requests of a run, oldest first.
 
-    other_clients  client ids of another run of the same test: one that is not among them is drawn at random, and its
-                   digits stand for any.
-    all_of_them    every request is taken, not some of each class.
+    other        the requests of another run of the same test: a client id or a name that it has not is drawn at random,
+                 and the part with digits stands for any.
+    all_of_them  every request is taken, not some of each class.
     """
-    known = set(other_clients)
-    clients = {str(row["client_id"]): client_pattern(str(row["client_id"]), known) for row in rows}
+    known = {name for row in other for name in _named_in(row)}
+    clients = {str(row["client_id"]): pattern(str(row["client_id"]), known) for row in rows}
     nameless = {(row["cluster"], row["api"]) for row in rows if not row["known"]}
     askers: dict[object, set[str]] = {}
     for row in rows:
         askers.setdefault((row["cluster"], row["api"]), set()).add(clients[str(row["client_id"])])
     states: dict[tuple[int, str], str] = {}
-    counts: Counter[object] = Counter()
+    seen: dict[tuple[int, str], list[Row]] = {}
     classes: dict[object, list[Request]] = {}
     for row in rows:
         cluster, api = int(row["cluster"]), str(row["api"])
         group, transaction = _one(row["groups"]), _one(row["transactional_ids"])
         client = clients[str(row["client_id"])] if len(askers[cluster, api]) > 1 else ""
-        names = _names(row, client, (cluster, api) in nameless)
-        counts[cluster, api, names] += 1
+        names = _names(row, client, known, (cluster, api) in nameless)
+        earlier = seen.setdefault((cluster, api), [])
+        earlier.append(row)
         group_state = states.get((cluster, f"group {group}"), "") if group else ""
         transaction_state = states.get((cluster, f"transaction {transaction}"), "") if transaction else ""
         request = Request(
             cluster,
             api,
             names,
-            counts[cluster, api, names],
+            sum(_fits(each, names) for each in earlier),  # as a fault with these names counts them
             "",
             f"{group_state} {transaction_state}".strip(),
             str(row["member"]),
@@ -108,24 +109,39 @@ def own_faults(rows: Iterable[Row]) -> str:
     return "it sets faults of its own, and has no marker momus_explore" if any(row["fault"] for row in rows) else ""
 
 
-def client_pattern(client_id: str, known: set[str]) -> str:
-    """A client id as a filter of faults has it: what another run does not have is a pattern."""
-    if not known or client_id in known:
-        return client_id
-    return re.sub(r"[0-9a-f-]*\d[0-9a-f-]*", "*", client_id)
+def pattern(name: str, known: set[str]) -> str:
+    """A client id or another name as a filter of faults has it: what another run does not have is a pattern."""
+    if not known or not name or name in known:
+        return name
+    return re.sub(r"[0-9a-zA-Z]*\d[0-9a-zA-Z-]*", "*", name)
 
 
-def _names(row: Row, client: str, is_nameless: bool) -> tuple[tuple[str, str], ...]:
+def _fits(row: Row, names: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a request has these names, of which some are patterns."""
+    return all(any(fnmatchcase(each, value) for each in _of(row, name)) for name, value in names)
+
+
+def _of(row: Row, name: str) -> Sequence[str]:
+    return (str(row["client_id"]),) if name == "client_id" else row[f"{name}s"]
+
+
+def _named_in(row: Row) -> Iterator[str]:
+    yield str(row["client_id"])
+    for words in ("groups", "topics", "transactional_ids"):
+        yield from row[words]
+
+
+def _names(row: Row, client: str, known: set[str], is_nameless: bool) -> tuple[tuple[str, str], ...]:
     """What tells a request from others of its API. `client`: where several ask it; those of an API of which one was too
-    large to be known are told by client alone."""
+    large to be known are told by client alone. `known`: names that are no patterns."""
     found = {"client_id": client}
     if not is_nameless:
         if group := _one(row["groups"]):
-            found["group"] = group
+            found["group"] = pattern(group, known)
         if transaction := _one(row["transactional_ids"]):
-            found["transactional_id"] = transaction
+            found["transactional_id"] = pattern(transaction, known)
         if row["api"] == "Produce" and (topic := _one(row["topics"])):
-            found["topic"] = topic
+            found["topic"] = pattern(topic, known)
     return tuple(sorted((name, value) for name, value in found.items() if value and not set(value) & set("[]?")))
 
 

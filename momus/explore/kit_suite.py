@@ -134,7 +134,7 @@ def _planned(plains: Sequence[Round], asked: Asked) -> dict[str, Planned]:
         if each.note:
             continue
         before = plains[0].tests[name].watch.rows
-        found = find(test.watch.rows, {row["client_id"] for row in before})
+        found = find(test.watch.rows, before)
         happenings = [row for row in asked.happenings if row.category != "program"]
         schedules = plan.singles(found.requests, happenings, test.watch.brokers, asked.seed)
         each.classes, each.planned = found.classes, len(schedules)

@@ -127,7 +127,7 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
             raise ProgramError(
                 f"it asked its cluster nothing: its address is in {', '.join(VARIABLES)}, and in {PLACE}"
             )
-        found = find(rows, {row["client_id"] for row in plains[0].watch.rows})
+        found = find(rows, plains[0].watch.rows)
         schedules = plan.singles(found.requests, asked.happenings, asked.brokers, asked.seed)
         left = {sentence for each in plains for sentence in each.watch.left}
         runs = _run_all(template, asked, schedules, plan.hang_limit_s(plain_s), left, show)

@@ -111,7 +111,7 @@ class ExploreRun:
                 return self._reports(plains[-1])
         plain = max(plains, key=lambda each: float(each["seconds"]))
         rows = plains[-1]["rows"]
-        found = find(rows, {row["client_id"] for row in plains[0]["rows"]})
+        found = find(rows, plains[0]["rows"])
         schedules = plan.singles(found.requests, happenings, plains[-1]["brokers"], self._seed)
         left = {sentence for each in plains for sentence in each["left"]}
         runs = self._run_all(

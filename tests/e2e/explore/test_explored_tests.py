@@ -21,10 +21,10 @@ from confluent_kafka import Consumer, KafkaException
 COUNT = 3
 
 
-def work(cluster, *, is_careful):
+def work(cluster, *, is_careful, group="billing"):
     # Commits each order. A careful one reads on until all is committed; the other gives a refusal up.
     consumer = Consumer({
-        **cluster.client_config("confluent"), "group.id": "billing", "auto.offset.reset": "earliest",
+        **cluster.client_config("confluent"), "group.id": group, "auto.offset.reset": "earliest",
         "enable.auto.commit": False, "heartbeat.interval.ms": 100, "fetch.wait.max.ms": 50,
     })
     consumer.subscribe(["orders"])
@@ -40,7 +40,7 @@ def work(cluster, *, is_careful):
                     pass
             if len(seen) == COUNT and not is_careful:
                 return seen
-            if is_careful and cluster.committed("billing") == {("orders", 0): COUNT}:
+            if is_careful and cluster.committed(group) == {("orders", 0): COUNT}:
                 return seen
     finally:
         consumer.close()
@@ -53,7 +53,7 @@ def cluster(kafka_broker):
     return kafka_broker
 """
 TESTS = """
-import time, unittest
+import time, unittest, uuid
 import pytest
 from service import COUNT, cluster, work
 from momus import Broker
@@ -98,6 +98,11 @@ def test_skipped(cluster):
 
 def test_without_a_cluster():
     pass
+
+
+@pytest.mark.momus_explore(what="group", apis=["OffsetCommit"])
+def test_drawn_names(cluster):
+    work(cluster, is_careful=False, group=f"billing-{uuid.uuid4()}")
 
 
 def test_own_fault(cluster):
@@ -233,6 +238,13 @@ def test_second_cluster_of_a_test_is_explored_by_its_number(project):
     assert code == 1
     assert f"2/{EXPELLED}" in wrong(found["test_twice_in_one"])
     assert EXPELLED not in wrong(found["test_twice_in_one"])  # the test asks the second one alone
+
+
+def test_names_that_are_drawn_anew_in_each_run_are_patterns(project):
+    _, output, found = explore(project, "test_it.py::test_drawn_names", "--momus-explore", "all")
+    runs = found["test_drawn_names"]["runs"]
+    assert {run["schedule"].partition("#")[0] for run in runs} == {"OffsetCommit[group=billing-*]"}
+    assert "not reached" not in {run["verdict"] for run in runs}, output
 
 
 def test_workers_of_xdist_explore_and_their_findings_are_one_report(project):

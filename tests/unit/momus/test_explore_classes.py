@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from momus.explore.classes import client_pattern, find
+from momus.explore.classes import find, pattern
 
 NOTHING = {
     "cluster": 1,
@@ -62,9 +62,29 @@ def test_requests_are_counted_by_what_tells_them_apart():
 
 def test_two_clients_of_one_api_are_told_apart_and_drawn_names_are_patterns():
     rows = [row("Metadata", client_id="app"), row("Metadata", client_id="app-7f3a")]
-    found = find(rows, ["app", "app-11ce"]).requests
-    assert [each.names for each in found] == [(("client_id", "app"),), (("client_id", "app*"),)]
-    assert client_pattern("producer-1", {"producer-1"}) == "producer-1"
+    found = find(rows, [{**NOTHING, "client_id": each} for each in ("app", "app-11ce")]).requests
+    assert [each.names for each in found] == [(("client_id", "app"),), (("client_id", "app-*"),)]
+    assert pattern("producer-1", {"producer-1"}) == "producer-1"
+
+
+def test_names_that_another_run_has_not_are_patterns_and_count_whatever_fits_them():
+    def run(topic, group):
+        return [
+            row("Produce", topics=["audit-2"]),
+            row("Produce", topics=[f"orders-{topic}"]),
+            row("Produce", topics=[f"orders-{topic}", "audit-2"]),
+            row("Produce", topics=["orders-all"]),
+            {**commit(), "groups": [group]},
+        ]
+
+    found = find(run("3f9a", "0c21-77"), run("be07", "a1d4-e3")).requests
+    assert [(each.api, each.names, each.number) for each in found] == [
+        ("Produce", (("topic", "audit-2"),), 1),
+        ("Produce", (("topic", "orders-*"),), 1),
+        ("Produce", (), 3),
+        ("Produce", (("topic", "orders-all"),), 1),
+        ("OffsetCommit", (("group", "*"),), 1),
+    ]
 
 
 def test_names_are_left_out_where_a_request_was_too_large_to_be_known():
