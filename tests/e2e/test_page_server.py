@@ -88,8 +88,8 @@ def test_files_of_the_page_name_no_other_host_and_set_no_html():
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, path
     ours = [path for path in STATIC.iterdir() if not path.name.startswith("uplot.")]
-    assert sum(path.stat().st_size for path in ours) < 120_000
-    assert sum(path.stat().st_size for path in STATIC.iterdir()) < 180_000
+    assert sum(path.stat().st_size for path in ours) < 130_000
+    assert sum(path.stat().st_size for path in STATIC.iterdir()) < 190_000
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
