@@ -7,6 +7,7 @@ belong to one transaction, so an invoice exists if and only if its order counts 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -57,17 +58,19 @@ class Orders:
         """
         done = again = 0
         while done < wanted:
-            batch = await self._consumer.getmany(timeout_ms=200, max_records=5)
-            if not batch:
-                continue
             try:
-                done += await self._step(batch)
+                done += await self.step()
             except ProducerFenced:
                 raise
             except KafkaError:
                 again += 1
                 await self._go_back()
         return again
+
+    async def step(self) -> int:
+        """Invoice the next orders. Returns how many; 0: none have come. Errors: KafkaError."""
+        batch = await self._consumer.getmany(timeout_ms=200, max_records=5)
+        return await self._step(batch) if batch else 0
 
     async def _step(self, batch: dict[TopicPartition, list[Any]]) -> int:
         """One transaction: invoices, and the offsets after their orders."""
@@ -93,3 +96,20 @@ class Orders:
                 await self._consumer.seek_to_beginning(partition)
             else:
                 self._consumer.seek(partition, committed)
+
+
+async def supervise(config: dict[str, Any], is_done: Callable[[], Awaitable[bool]]) -> None:
+    """Let workers live, one after the other, until all is done: any error of Kafka's ends a life, a fence too."""
+    while True:
+        worker = Orders(config)
+        try:
+            await worker.start()
+            while not await is_done():
+                await worker.step()
+            return
+        except KafkaError:
+            await asyncio.sleep(0.05)
+        finally:
+            # aiokafka 0.14: stop() ends with CancelledError where it cancels a fetch that waits for its next try.
+            with suppress(KafkaError, asyncio.CancelledError):
+                await worker.stop()

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from importlib import import_module
 
 import pytest
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 STACK_S = 1.0  # until a process that hangs has written where its threads are
 MOST_STACK = 4000  # characters
+# Imported before the first fork, so that no run pays for them. In one of 256 runs CPython 3.11 could not compile such a
+# module in the fork either (SystemError of its AST constructor).
+WARM = ("momus.aio", "momus.cluster", "momus.faults", "momus.journal", "momus.difference", "momus.kit.kept_run")
 
 
 class Worker:
@@ -41,6 +45,8 @@ class Worker:
         self.limit_s = 0.0
         self.given: Any = None  # what it runs, as its owner knows it; None: nothing
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process
+        for name in WARM:
+            import_module(name)
         self.socket, other = socket.socketpair()
         self._lines = b""
         sys.stdout.flush()

@@ -7,7 +7,7 @@
 | expire_offsets    | the offsets of the group are gone, if it has no members (KIP-211)                      |
 | move_coordinator  | another broker leads the partition that holds the group or transactional id            |
 | move_leader       | another broker leads each partition that the request names                             |
-| restart           | the cluster begins again with what a restart finds; connections are cut                |
+| restart           | the cluster begins again with what a restart finds; connections are cut, faults go on  |
 | abort_transaction | the open transaction is aborted, as after its timeout                                  |
 | fence_producer    | another producer takes the transactional id (KIP-98): this one is fenced               |
 """
@@ -187,7 +187,7 @@ async def _move(cluster: ClusterServer, places: Iterable[PartitionKey], none: st
 async def _restart(cluster: ClusterServer, met: Met) -> None:
     name = (await cluster.take_snapshot(None))["name"]
     try:
-        await cluster.restore(name)
+        await cluster.restore(name, keeps_devices=True)
     finally:
         await cluster.remove_snapshot(name)
 
