@@ -15,7 +15,8 @@ STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; }
-th, td { border: 1px solid color-mix(in srgb, currentColor 25%, transparent); padding: .25rem .6rem; text-align: left; white-space: nowrap; }
+th, td { border: 1px solid color-mix(in srgb, currentColor 25%, transparent); padding: .25rem .6rem; }
+th, td { text-align: left; white-space: nowrap; }
 td.passed { background: color-mix(in srgb, seagreen 18%, transparent); }
 td.wrong { background: color-mix(in srgb, crimson 25%, transparent); font-weight: 600; }
 .scroll { overflow-x: auto; }
