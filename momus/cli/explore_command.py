@@ -137,8 +137,8 @@ def say_found(told: Explored) -> None:
     say(told.head)
     for line in table(told):
         say(line)
-    if told.wrong:
-        say(failure_text(told))
+    for line in failure_text(told).splitlines() if told.wrong else ():
+        say(line)
 
 
 def say_text(text: str) -> None:

@@ -34,6 +34,9 @@ ELSEWHERE = (
     "momus dump -b staging:9092 -X security.protocol",  # a cluster with TLS
     "momus proxy --to kafka-1:9093",
     "momus explore --load orders.yaml",  # a program of the reader's: the scene of one that is explored in table.py
+    "momus explore -- mvn",  # suites of the reader's: tests/e2e/explore/test_explored_suites.py
+    "momus explore -- npm",
+    "momus explore --test TestSums",
 )
 SPARK = "docs/pipeline"  # make test-pipeline
 PAGES_ELSEWHERE = {

@@ -67,7 +67,7 @@ export const rowOf = (columns, row) => el("tr", { class: row.class }, columns.ma
 
 export function table(columns, rows, settings = {}) {
   return el("table", settings,
-    el("thead", {}, el("tr", {}, columns.map((each) => { const made = cell("th", each, each.title); made.scope = "col"; return made; }))),
+    el("thead", {}, el("tr", {}, columns.map((each) => { const made = cell("th", each, each.title); if (!made.textContent) return el("td"); made.scope = "col"; return made; }))),
     el("tbody", {}, rows.map((row) => rowOf(columns, row))));
 }
 
