@@ -65,9 +65,15 @@ const cell = (tag, column, content) =>
 
 export const rowOf = (columns, row) => el("tr", { class: row.class }, columns.map((each) => cell("td", each, each.show(row))));
 
+function head(column) {
+  const made = cell("th", column, column.title);
+  made.scope = "col";
+  return made.textContent.trim() ? made : cell("td", column, ""); // a head without a name is none
+}
+
 export function table(columns, rows, settings = {}) {
   return el("table", settings,
-    el("thead", {}, el("tr", {}, columns.map((each) => { const made = cell("th", each, each.title); if (!made.textContent) return el("td"); made.scope = "col"; return made; }))),
+    el("thead", {}, el("tr", {}, columns.map(head))),
     el("tbody", {}, rows.map((row) => rowOf(columns, row))));
 }
 
