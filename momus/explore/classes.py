@@ -23,6 +23,17 @@ POLLS = (
     "ShareFetch",
     "Metadata",
 )
+# What these do is not undone by whoever begins again: the likeliest places for a bug.
+LASTING = (
+    "OffsetCommit",
+    "Produce",
+    "EndTxn",
+    "TxnOffsetCommit",
+    "AddOffsetsToTxn",
+    "AddPartitionsToTxn",
+    "ShareAcknowledge",
+)
+MOST_LASTING = 10  # of a class of these
 OF_TRANSACTIONS = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "Produce")
 STATES = {"JoinGroup": "joining", "SyncGroup": "stable", "LeaveGroup": "left", "ConsumerGroupHeartbeat": "member"}
 
@@ -30,7 +41,7 @@ STATES = {"JoinGroup": "joining", "SyncGroup": "stable", "LeaveGroup": "left", "
 class Request(NamedTuple):
     """One request of a class: `names` that tell it from others, the `number` of it among those that have these names.
 
-    position   in its class: "first", "second", "middle" or "last".
+    position   in its class: "first", "second", "middle", "last" or "other".
     """
 
     cluster: int
@@ -150,20 +161,21 @@ def _one(names: Sequence[str]) -> str:
 
 
 def _some(found: Sequence[Request], all_of_them: bool) -> list[tuple[Request, str]]:
-    """Those that stand for a class: first, second, middle and last; of polls the first."""
+    """Those that stand for a class: first, second, middle and last; of polls the first; of what lasts MOST_LASTING, for
+    a bug may be in the work between two of them alone."""
     if all_of_them:
         return [(each, "first" if not index else "middle") for index, each in enumerate(found)]
     if found[0].api in POLLS:
         return [(found[0], "first")]
-    places = {0: "first", len(found) - 1: "last", 1: "second", len(found) // 2: "middle"}
-    order = ("first", "last", "second", "middle")
-    taken: dict[int, str] = {}
-    for name in order:
-        for index, position in places.items():
-            if position == name and index < len(found):
-                taken.setdefault(index, name)
-    if 0 in taken:
-        taken[0] = "first"
+    last = len(found) - 1
+    taken = {0: "first"}
+    for index, position in ((last, "last"), (1, "second"), (len(found) // 2, "middle")):
+        if index <= last:
+            taken.setdefault(index, position)
+    if found[0].api in LASTING:
+        for number in range(MOST_LASTING):
+            index = round(number * last / (MOST_LASTING - 1)) if len(found) > MOST_LASTING else min(number, last)
+            taken.setdefault(index, "other")
     return [(found[index], taken[index]) for index in sorted(taken)]
 
 

@@ -6,6 +6,7 @@ import random
 from itertools import chain, islice
 from typing import NamedTuple
 
+from momus.explore.classes import LASTING
 from momus.explore.happenings import UNTOUCHED
 from momus.explore.schedule import Schedule, Step
 
@@ -16,17 +17,13 @@ if TYPE_CHECKING:
     from momus.explore.classes import Request
     from momus.explore.happenings import Happening
 
-POSITIONS = {"first": 1.0, "last": 0.9, "second": 0.7, "middle": 0.6}  # how likely each is to tell something new
-# What these do is not undone by whoever begins again: the likeliest places for a bug.
-LASTING = (
-    "OffsetCommit",
-    "Produce",
-    "EndTxn",
-    "TxnOffsetCommit",
-    "AddOffsetsToTxn",
-    "AddPartitionsToTxn",
-    "ShareAcknowledge",
-)
+POSITIONS = {
+    "first": 1.0,
+    "last": 0.9,
+    "second": 0.7,
+    "middle": 0.6,
+    "other": 0.4,
+}  # how likely each is to tell something new
 OTHERS = 0.5  # how likely other requests are, beside these
 ALL = "all"
 PLAIN_RUNS = 3  # without anything that happens, before all others

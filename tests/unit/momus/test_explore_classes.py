@@ -1,4 +1,4 @@
-"""Requests that are alike are one class, and four of each are taken: first, last, second, middle."""
+"""Requests that are alike are one class, of which some are taken: first, last, second, middle, more of what lasts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,22 @@ def taken(rows, **words):
 
 
 def test_four_of_many_alike_are_taken():
-    assert taken([commit()] * 10) == [
-        ("OffsetCommit", 1, "first"),
-        ("OffsetCommit", 2, "second"),
-        ("OffsetCommit", 6, "middle"),
-        ("OffsetCommit", 10, "last"),
+    join = row("JoinGroup", groups=["g"], member="m")
+    assert taken([join] * 10)[1:] == [  # the first is in another state
+        ("JoinGroup", 2, "first"),
+        ("JoinGroup", 3, "second"),
+        ("JoinGroup", 6, "middle"),
+        ("JoinGroup", 10, "last"),
     ]
-    assert taken([commit()]) == [("OffsetCommit", 1, "first")]
+    assert taken([join]) == [("JoinGroup", 1, "first")]
+
+
+def test_ten_of_many_alike_that_last_are_taken():
     assert [each[1] for each in taken([commit()] * 2)] == [1, 2]
+    nine = taken([commit()] * 9)
+    assert [each[1] for each in nine] == list(range(1, 10))
+    assert [each[2] for each in nine] == ["first", "second", *["other"] * 2, "middle", *["other"] * 3, "last"]
+    assert [each[1] for each in taken([commit()] * 46)] == [1, 2, 6, 11, 16, 21, 24, 26, 31, 36, 41, 46]
 
 
 def test_polls_are_looked_at_once_in_each_state_of_their_group():
