@@ -19,13 +19,13 @@ RUN python -m venv --without-pip /opt/momus && python -m venv --without-pip /opt
     find /opt/momus -name '*.so*' -type f -exec strip --strip-unneeded '{}' +
 COPY . .
 # Sources of extensions and libraries' own tests (1.5 MB) are of no use here, nor is what grpcio-tools wants beside protoc (26 MB):
-# gRPC itself and setuptools. Bytecode stays: a start without takes three times as long; only that of the exporter of traces, which few
+# gRPC itself and setuptools; nor what makes bindings of C (1.2 MB), of which cryptography wants _cffi_backend alone. Bytecode stays: a start without takes three times as long; only that of the exporter of traces, which few
 # starts import, is left out (6 MB).
 RUN python -m pip --python /opt/build/bin/python wheel --disable-pip-version-check --no-deps --no-build-isolation -w /opt/wheel . && \
     python -m pip --python /opt/momus/bin/python install --no-cache-dir --disable-pip-version-check --no-deps /opt/wheel/momus-*.whl && \
-    cd /opt/momus/lib/python3*/site-packages && rm -rf avro/test certifi/tests google/protobuf/testdata jsonschema/benchmarks jsonschema/tests referencing/tests grpc setuptools _distutils_hack distutils-precedence.pth && \
+    cd /opt/momus/lib/python3*/site-packages && rm -rf avro/test certifi/tests google/protobuf/testdata jsonschema/benchmarks jsonschema/tests referencing/tests cffi pycparser grpc setuptools _distutils_hack distutils-precedence.pth && \
     find . '(' -name '*.c' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.pyi' ')' -delete && \
-    find opentelemetry google requests urllib3 charset_normalizer pycparser -name __pycache__ -prune -exec rm -rf '{}' +
+    find opentelemetry google requests urllib3 charset_normalizer -name __pycache__ -prune -exec rm -rf '{}' +
 
 FROM ${BASE}
 # Who releases it says where from and of which commit; there is no public repository yet.
