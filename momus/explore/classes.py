@@ -114,10 +114,19 @@ def find(rows: Sequence[Row], other: Iterable[Row] = (), *, all_of_them: bool = 
     return Found(len(classes), chosen)
 
 
-def own_faults(rows: Iterable[Row]) -> str:
-    """Why a test is not explored that makes something happen itself; "": it does not. What happens besides would be a
-    second thing at once, and its own one would meet another request."""
-    return "it sets faults of its own, and has no marker momus_explore" if any(row["fault"] for row in rows) else ""
+def why_not(rows: Sequence[Row], dropped: int, *, is_marked: bool = False) -> str:
+    """Why a test with these requests is not explored; "": it is. `dropped`: bytes that had to make room; `is_marked`:
+    it has the marker momus_explore.
+
+    What happens beside a fault of the test's own would be a second thing at once, and move that to another request.
+    """
+    if not rows:
+        return "no client asked its cluster anything"
+    if dropped:
+        return "it asks too much for one journal: give its clusters less to do"
+    if not is_marked and any(row["fault"] for row in rows):
+        return "it sets faults of its own, and has no marker momus_explore"
+    return ""
 
 
 def pattern(name: str, known: set[str]) -> str:

@@ -42,6 +42,37 @@ class Run(NamedTuple):
         return self.verdict in WRONG
 
 
+class Runs:
+    """The runs of a test so far. One that failed is to be run once more: is it always so?"""
+
+    def __init__(self) -> None:
+        self._done: list[Run] = []
+        self._again: dict[Schedule, Run] = {}
+
+    def waits(self, schedule: Schedule) -> bool:
+        """Whether it failed and is to be run once more."""
+        return schedule in self._again
+
+    def take(self, run: Run, *, repeats: bool = True) -> bool:
+        """Add a run. `repeats`: there is time for it once more. Returns whether it is to be run once more."""
+        first = self._again.pop(run.schedule, None)
+        if first is None and run.verdict == FAILED and repeats:
+            self._again[run.schedule] = run
+            return True
+        self._done.append(run if first is None else first._replace(again=run.verdict, kept=run.kept))
+        return False
+
+    @property
+    def done(self) -> list[Run]:
+        """Those that are not to be run once more."""
+        return self._done
+
+    @property
+    def all(self) -> list[Run]:
+        """These, and at last what there was no time for once more."""
+        return [*self._done, *self._again.values()]
+
+
 class Explored(NamedTuple):
     """A test.
 

@@ -16,10 +16,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from momus.explore import plan
-from momus.explore.classes import find, own_faults
-from momus.explore.findings import FAILED, HUNG, LEFT, NOT_REACHED, Explored, Run, verdict_of, with_left
+from momus.explore.classes import find, why_not
+from momus.explore.findings import FAILED, HUNG, LEFT, NOT_REACHED, Explored, Run, Runs, verdict_of, with_left
 from momus.explore.kit_front import Front, OfTest
-from momus.explore.program import MOST_OUTPUT, Asked, ProgramError, begin, end_process
+from momus.explore.program import MOST_OUTPUT, Asked, ProgramError, begin, end_process, host
 from momus.explore.watch import last_requests
 from momus.kit.process import Broker
 
@@ -52,8 +52,7 @@ class Planned:
         self.left: set[str] = set()
         self.queue: Iterator[Schedule] = iter(())
         self.first: deque[Schedule] = deque()  # before all others of the queue
-        self.runs: list[Run] = []
-        self.again: dict[Schedule, Run] = {}
+        self.runs = Runs()
 
     def next(self) -> Schedule | None:
         """The next schedule; None: there is none left."""
@@ -61,7 +60,7 @@ class Planned:
 
     def explored(self, seconds: float, plain_s: float, asked: Asked) -> Explored:
         """What was found in it."""
-        runs = [*self.runs, *self.again.values()]  # the last ones: there was no time for them once more
+        runs = self.runs.all
         left_out = self.planned - sum(len(run.schedule) == 1 for run in runs)
         again = asked.again("--test", self.name)
         return Explored(self.name, self.note, self.classes, self.planned, left_out, runs, seconds, plain_s, again)
@@ -91,13 +90,6 @@ def once(asked: Asked, test: str, schedule: Schedule, limit_s: float = plan.PLAI
             known = ", ".join(ran.tests) or "no test has made a cluster"
             raise ProgramError(f"no test {test!r} has made a cluster: {known}\n{ran.output}".rstrip())
         return _judged(schedule, test, found, ran, set())
-
-
-def host() -> Broker:
-    """A momus for the clusters of a suite."""
-    made = Broker(flush="memory")
-    made.is_host = True
-    return made
 
 
 def run_once(made: Broker, asked: Asked, schedules: Mapping[str, Schedule], limit_s: float) -> Round:
@@ -154,11 +146,7 @@ def _note(name: str, plains: Sequence[Round]) -> str:
         return "fails without a fault" if always else "differs without a fault: it passed before"
     if not all(test.has_ended for test in tests):
         return "its cluster outlives it"
-    if not tests[-1].watch.rows:
-        return "no client asked its cluster anything"
-    if tests[-1].watch.dropped:
-        return "it asks too much for one journal: give its clusters less to do"
-    return own_faults(tests[-1].watch.rows)
+    return why_not(tests[-1].watch.rows, tests[-1].watch.dropped)
 
 
 class _Rounds:
@@ -200,13 +188,9 @@ class _Rounds:
     def _work(self, made: Broker) -> None:
         try:
             while (schedules := self._next()) is not None:
-                try:
-                    ran = run_once(made, self._asked, schedules, self._limit_s)
-                finally:
-                    with self._changed:
-                        self._busy -= 1
-                        self._changed.notify_all()
+                ran = run_once(made, self._asked, schedules, self._limit_s)
                 with self._changed:
+                    self._busy -= 1
                     self._judge(schedules, ran)
                     self._changed.notify_all()
         except BaseException as error:
@@ -248,20 +232,10 @@ class _Rounds:
                 return
             runs = {name: run._replace(verdict=FAILED, why=why) for name, run in runs.items()}
         for name, run in runs.items():
-            self._take(self._tests[name], run)
-        done = [run for each in self._tests.values() for run in each.runs]
+            if self._tests[name].runs.take(run):
+                self._tests[name].first.append(run.schedule)
+        done = [run for each in self._tests.values() for run in each.runs.done]
         self._show(done, sum(each.planned for each in self._tests.values()))
-
-    @staticmethod
-    def _take(test: Planned, run: Run) -> None:
-        before = test.again.pop(run.schedule, None)
-        if before is not None:
-            test.runs.append(before._replace(again=run.verdict))
-        elif run.verdict == FAILED:
-            test.again[run.schedule] = run
-            test.first.append(run.schedule)  # once more: is it always so?
-        else:
-            test.runs.append(run)
 
 
 def _judged(schedule: Schedule, name: str, test: OfTest | None, ran: Round, left: set[str]) -> Run:

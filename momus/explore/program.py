@@ -107,13 +107,11 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
     """
     began_s = time.monotonic()
     with ExitStack() as ends:
-        host = Broker(flush="memory")
-        host.is_host = True
-        ends.enter_context(host)
-        template = host.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
+        own = ends.enter_context(host())
+        template = own.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
         plains = []
         for _ in range(plan.PLAIN_RUNS):
-            with Front(host.control.address, {}) as front:
+            with Front(own.control.address, {}) as front:
                 plains.append(_run(template, asked, None, plan.PLAIN_LIMIT_S, {"MOMUS_ADDRESS": front.address}))
                 if front.tests or front.unnamed:
                     raise IsSuiteError
@@ -138,10 +136,17 @@ def explore(asked: Asked, show: Callable[[list[Run], int], None] = lambda runs, 
         return Explored(name, "", found.classes, len(schedules), left_out, runs, seconds, plain_s, asked.again())
 
 
+def host() -> Broker:
+    """A momus for the clusters of runs; its own cluster serves none."""
+    made = Broker(flush="memory")
+    made.is_host = True
+    return made
+
+
 def once(asked: Asked, schedule: Schedule, limit_s: float = plan.PLAIN_LIMIT_S) -> Run:
     """Run it with one schedule. Errors: ControlError."""
-    with Broker(flush="memory") as host:
-        template = host.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
+    with host() as own:
+        template = own.create_cluster(brokers=asked.brokers, config=asked.config, load=asked.load, journal_mb=1)
         return _judged(schedule, _run(template, asked, schedule, limit_s), set())
 
 

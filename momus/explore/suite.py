@@ -14,8 +14,8 @@ from shlex import quote
 import pytest
 
 from momus.explore import plan
-from momus.explore.classes import find, own_faults
-from momus.explore.findings import FAILED, HUNG, WRONG, Explored, Run, verdict_of, with_left
+from momus.explore.classes import find, why_not
+from momus.explore.findings import FAILED, HUNG, WRONG, Explored, Run, Runs, verdict_of, with_left
 from momus.explore.happenings import chosen
 from momus.explore.report import failure_text, opened_at, summary_lines, write_report
 from momus.explore.schedule import Schedule, parse, text_of
@@ -165,8 +165,7 @@ class ExploreRun:
         """Run schedules until there are no more, or the budget is spent."""
         end_s = None if budget.seconds is None else time.monotonic() + budget.seconds
         queue = plan.queued(schedules, budget, self._seed)
-        runs: list[Run] = []
-        again: dict[Schedule, Run] = {}
+        runs = Runs()
         limit_s, index = plan.hang_limit_s(plain_s), self._index(item)
         is_over = False
         while True:
@@ -180,25 +179,19 @@ class ExploreRun:
                 schedule = next(queue, None)
                 if schedule is None:
                     break
-                keep = self._keep if schedule in again else ""
+                keep = self._keep if runs.waits(schedule) else ""
                 worker.run(index, text_of(schedule), limit_s, schedule, keep=keep)
             busy = [worker for worker in self._workers if worker.given is not None]
             if not busy:
                 break
             for worker, answer in self._next_answers(busy):
                 run = self._judged(worker, answer, left, checks=checks)
-                first = again.pop(run.schedule, None)
-                if first is not None:
-                    runs.append(first._replace(again=run.verdict, kept=run.kept))
-                elif run.verdict == FAILED and (end_s is None or time.monotonic() < end_s):
-                    again[run.schedule] = run
-                    queue = chain([run.schedule], queue)  # once more: is it always so?
-                else:
-                    runs.append(run)
-                self._show(item, runs, len(schedules))
-            if self._session.shouldstop or (self._is_first_enough and any(run.is_wrong for run in runs)):
+                if runs.take(run, repeats=end_s is None or time.monotonic() < end_s):
+                    queue = chain([run.schedule], queue)
+                self._show(item, runs.done, len(schedules))
+            if self._session.shouldstop or (self._is_first_enough and any(run.is_wrong for run in runs.done)):
                 is_over = True
-        return [*runs, *again.values()]  # what there was no time for once more
+        return runs.all
 
     def _next_answers(self, busy: list[Worker]) -> Iterator[tuple[Worker, dict[str, Any] | None]]:
         """Wait for answers, or until a run has hung: then its answer is None."""
@@ -337,11 +330,7 @@ def _note(plains: list[dict[str, Any]], words: dict[str, Any], *, is_marked: boo
         return "skipped itself"
     if not last["brokers"]:
         return "its cluster is shared by the session" if last["shut_out"] else "no cluster of momus"
-    if not last["rows"]:
-        return "no client asked its cluster anything"
-    if last["dropped"]:
-        return "it asks too much for one journal: give its clusters less to do"
-    return "" if is_marked else own_faults(last["rows"])
+    return why_not(last["rows"], last["dropped"], is_marked=is_marked)
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:

@@ -33,6 +33,19 @@ TABLE = """(of) => {
     .map((row) => Object.fromEntries([...row.cells].map((cell, n) => [titles[n], cell.textContent])));
 }"""
 
+VIEWS = (
+    "overview",
+    "timeline",
+    "topics",
+    "groups",
+    "journal",
+    "faults",
+    "transactions",
+    "schemas",
+    "security",
+    "cluster",
+)
+
 
 def axe_source() -> str:
     """axe-core's script, fetched by npm once; it must be the one whose hash is written here."""

@@ -10,7 +10,7 @@ from clientwork import until
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
-from page_kit import Load, producing, topics_of
+from page_kit import VIEWS, Load, producing, topics_of
 from test_control import momus
 
 from momus import Broker
@@ -241,18 +241,6 @@ def test_token_in_the_link_is_used_and_taken_out_of_the_address(page, serve_with
     assert not any("sesame" in url for url in page.asked if "#" not in url)
 
 
-VIEWS = [
-    "overview",
-    "timeline",
-    "topics",
-    "groups",
-    "journal",
-    "faults",
-    "transactions",
-    "schemas",
-    "security",
-    "cluster",
-]
 WITHOUT_STREAM = {"schemas": "Schemas", "security": "Security"}  # are asked for again when they are looked at
 
 

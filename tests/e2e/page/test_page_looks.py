@@ -8,22 +8,11 @@ import sys
 import pytest
 from clientwork import until
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from page_kit import VIEWS
 
 from momus import Broker
 
 WIDE = {"width": 1900, "height": 1000}
-VIEWS = (
-    "overview",
-    "timeline",
-    "topics",
-    "groups",
-    "journal",
-    "faults",
-    "transactions",
-    "schemas",
-    "security",
-    "cluster",
-)
 ONE_OF = ("topics/read", "groups/owned", "transactions/payments")
 COLOURS = """([of, api]) => {
   const rows = [...document.querySelectorAll(`table[data-of="${of}"] tbody tr`)];
